@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WIRE_EDGEMSG_H
+#define WIRE_EDGEMSG_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/*
+ * The messages between an edge and the runner, one per packet of an
+ * AF_UNIX SOCK_SEQPACKET pair that the master made and that outlives both.
+ * Header: fixed struct, then a JSON object as the body. A body over
+ * EDGEMSG_INLINE_MAX travels as a sealed memfd (write, grow, shrink and seal
+ * sealed; the receiver checks and refuses otherwise), at most
+ * EDGEMSG_BODY_MAX bytes.
+ *
+ * Requests carry an id the edge chose, unique in its life. Every request is
+ * answered by exactly one MSG_OK or MSG_ERR with the same id. A runner that
+ * starts says MSG_HELLO on every pair; the edge then sends again every request
+ * that has no answer yet, oldest first. So every request is idempotent: the
+ * names of new things (run_id, session_id) are chosen by the edge.
+ */
+enum edgemsg_type {
+	MSG_HELLO = 1, /* runner -> edge: {"pid"} */
+	MSG_OK,        /* runner -> edge: the result's object */
+	MSG_ERR,       /* runner -> edge: {"kind","message"} */
+	MSG_RUN,       /* {"tenant","run_id","args":{tool arguments}}
+			* -> {"run_id","identifier","sandbox_name"}; after the commit */
+	MSG_CANCEL,    /* {"tenant","run_id","reason"} -> {"canceled":bool} */
+	MSG_DELETE,    /* {"tenant","args":{}} -> {"deleted":bool,"identifier"} */
+	MSG_RESTART,   /* {"tenant","args":{}} -> {"sandbox":{...}} when it is ready */
+	MSG_SESSION_OPEN,  /* {"tenant","session_id","protocol_version","client_name",
+			    * "client_version"} -> {} */
+	MSG_SESSION_CLOSE, /* {"tenant","session_id"} -> {"closed":bool} */
+	MSG_SESSION_TOUCH, /* {"session_ids":[...]} -> {} */
+	MSG_STATUS,        /* {} -> {"backend":{"ok","message"},"store":{...},"metrics":text} */
+	MSG_TYPE_COUNT
+};
+
+enum {
+	EDGEMSG_INLINE_MAX = 64 * 1024,
+	EDGEMSG_BODY_MAX = 32 * 1024 * 1024,
+};
+
+struct edgemsg {
+	enum edgemsg_type type;
+	uint64_t id;
+	json_t *body; /* owned; an object, never NULL */
+};
+
+/* Send; borrows body. ERR_BUSY when the socket would block (non-blocking fd). */
+int edgemsg_send(int fd, enum edgemsg_type type, uint64_t id, const json_t *body,
+		 struct err *e);
+
+/*
+ * Receive one packet. 1: got one; 0: nothing there (would block) or, with
+ * *ret_eof set, the peer is gone; -1: a malformed packet (ERR_INVALID, it was
+ * consumed) or a system error.
+ */
+int edgemsg_recv(int fd, struct edgemsg *ret, int *ret_eof, struct err *e);
+void edgemsg_release(struct edgemsg *m);
+
+/* The pure half of receiving: header and inline body. Fuzzed. */
+int edgemsg_decode(const void *p, size_t n, struct edgemsg *ret, struct err *e);
+
+#define AUTO_EDGEMSG __attribute__((cleanup(edgemsg_release))) struct edgemsg
+
+#endif
