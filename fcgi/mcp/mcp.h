@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MCP_MCP_H
+#define MCP_MCP_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "conf/conf.h"
+#include "wire/edgemsg.h"
+
+/*
+ * MCP over Streamable HTTP, legacy era (2024-11-05 to 2025-11-25): the bytes
+ * of one HTTP request in, what to do next out. Nothing here blocks or touches a
+ * socket; it reads the store through struct mcp_reads. The edge drives it:
+ *
+ *	next = mcp_post(server, &reads, &http, &call);
+ *	MCP_REPLY      write mcp_call_reply(call), then mcp_call_free(call)
+ *	MCP_SEND       send mcp_call_message(call) to the runner; on its answer
+ *	               next = mcp_call_answer(call, &reads, msg); when it cannot
+ *	               be sent or is refused here, next = mcp_call_fail(call, ...)
+ *	MCP_AWAIT_RUN  park until mcp_call_await(call).run_id is terminal or its
+ *	               time is over: next = mcp_call_run_done(call, &reads, ...)
+ *
+ * and so on until MCP_REPLY. When the client leaves, mcp_call_free() at any
+ * point; what the runner was asked for goes on.
+ * A server may be used by all threads at once; a call by one thread at a time
+ * (it may move from an accepting thread to the loop). `reads` is a parameter of
+ * each step because every thread has its own connection to the store.
+ */
+struct mcp_server;
+struct mcp_call;
+
+/* What MCP needs of the store. mcp/reads.h has the real one. */
+struct mcp_reads {
+	void *arg;
+	/* 1 and the protocol version: alive; 0: no such session; -1: failed. */
+	int (*session)(void *arg, const char *tenant, const char *session_id,
+		       char ret_version[16], struct err *e);
+	/*
+	 * The run object, its output bounded for a model (mcp/runobj.h). base_url
+	 * as in struct mcp_http. 1: *ret is owned by the caller; 0: no such run.
+	 */
+	int (*run)(void *arg, const char *tenant, const char *run_id,
+		   const char *base_url, json_t **ret, struct err *e);
+};
+
+/* One HTTP request; everything is borrowed for the call. NULL: absent. */
+struct mcp_http {
+	const char *tenant;
+	const char *content_type;
+	const char *session_id;       /* Mcp-Session-Id */
+	const char *protocol_version; /* MCP-Protocol-Version */
+	const char *base_url; /* "https://host:port" or "": put in front of paths */
+	const char *body;
+	size_t body_len;
+};
+
+enum mcp_next { MCP_REPLY, MCP_SEND, MCP_AWAIT_RUN };
+
+/* An HTTP answer; owned by the call. A body is always application/json. */
+struct mcp_reply {
+	int status;
+	const char *session_id; /* Mcp-Session-Id to set, or NULL */
+	int retry_after_s;      /* Retry-After to set, or 0 */
+	const char *body;
+	size_t body_len; /* 0: empty (202, 204) */
+};
+
+struct mcp_message {
+	enum edgemsg_type type;
+	const json_t *body; /* owned by the call until its next step */
+};
+
+struct mcp_await {
+	const char *run_id;
+	int64_t timeout_ms; /* may be 0: look once */
+};
+
+/* PUBLIC_URL, or scheme and host as nginx passed them, or "" into dst. */
+void mcp_base_url(const struct mcp_server *s, const char *scheme, const char *host,
+		  char *dst, size_t size);
+
+/* Fails when a denylist pattern or a description is not usable. */
+int mcp_server_new(const struct conf *c, struct mcp_server **ret, struct err *e);
+void mcp_server_free(struct mcp_server *s);
+
+enum mcp_next mcp_post(struct mcp_server *s, const struct mcp_reads *r,
+		       const struct mcp_http *in, struct mcp_call **ret);
+/* DELETE: ends the session (204), 400 without an id, 404 for an unknown one. */
+enum mcp_next mcp_delete(struct mcp_server *s, const struct mcp_reads *r,
+			 const struct mcp_http *in, struct mcp_call **ret);
+
+enum mcp_next mcp_call_answer(struct mcp_call *c, const struct mcp_reads *r,
+			      const struct edgemsg *m);
+/* As if the runner had answered MSG_ERR: queue full, no place to park, ... */
+enum mcp_next mcp_call_fail(struct mcp_call *c, const struct mcp_reads *r,
+			    const struct err *why);
+enum mcp_next mcp_call_run_done(struct mcp_call *c, const struct mcp_reads *r,
+				bool timed_out);
+void mcp_call_free(struct mcp_call *c); /* NULL is fine */
+
+/* Valid after a step that returned the matching enum mcp_next. */
+struct mcp_reply mcp_call_reply(const struct mcp_call *c);
+struct mcp_message mcp_call_message(const struct mcp_call *c);
+struct mcp_await mcp_call_await(const struct mcp_call *c);
+/* For the log: method and tool of the member in hand, "-" when there is none. */
+const char *mcp_call_method(const struct mcp_call *c);
+const char *mcp_call_tool(const struct mcp_call *c);
+
+/*
+ * A body for MSG_SESSION_TOUCH with the sessions used since the last call;
+ * NULL: none. The edge sends it about once a minute; the caller owns it.
+ */
+json_t *mcp_server_drain_touched(struct mcp_server *s);
+
+/*
+ * A reply for a fault the edge finds before MCP is reached (413, 403, 429):
+ * a JSON-RPC error without an id. The caller frees.
+ */
+char *mcp_error_body(int code, const char *message);
+
+#endif
