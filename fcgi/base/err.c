@@ -48,8 +48,7 @@ int err_sys(struct err *e, const char *fmt, ...)
 	vset(e, ERR_SYSTEM, sys, fmt, ap);
 	va_end(ap);
 	n = strlen(e->msg);
-	snprintf(e->msg + n, sizeof e->msg - n, ": %s",
-		 strerror_r(sys, why, sizeof why));
+	snprintf(e->msg + n, sizeof e->msg - n, ": %s", strerror_r(sys, why, sizeof why));
 	errno = sys;
 	return -1;
 }
