@@ -6,8 +6,8 @@ PKGS := fcgi jansson libcurl sqlite3 libuv libmd libseccomp
 
 # The layers, highest first: an archive per folder, linked in this order.
 LAYERS := fcgi/master fcgi/edge fcgi/mcp fcgi/runner fcgi/backend fcgi/net store fcgi/wire fcgi/conf fcgi/base
-SRC  := $(sort $(foreach d,$(LAYERS),$(shell find $(d) -name '*.c')))
-HDR  := $(sort $(shell find fcgi store -name '*.h'))
+SRC  := $(sort $(foreach d,$(LAYERS),$(shell find $(d) 2>/dev/null -name '*.c')))
+HDR  := $(sort $(shell find fcgi store 2>/dev/null -name '*.h'))
 AGENT_SRC := $(sort $(wildcard fcgi/agent/*.c)) fcgi/wire/agentproto.c
 LIBS := $(foreach d,$(LAYERS),$(if $(filter $(d)/%,$(SRC)),$(B)/$(subst /,_,$(d)).a))
 UNIT := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/unit/*/test_*.c)))
