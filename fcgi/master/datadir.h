@@ -13,11 +13,11 @@
  * gives it its instance id. Strings are owned by the struct.
  */
 struct datadir {
-	int lock_fd;       /* flock; the runner inherits it */
-	char instance[9];  /* 8 hex digits, made once per folder */
-	char *db_path;     /* <data_dir>/db/mcp-sandboxd.sqlite */
-	char *run_dir;     /* RUN_DIR or /run/mcp-sandboxd/<instance> */
-	uid_t edge_uid;    /* EDGE_USER; this process's own when not root */
+	int lock_fd;      /* flock; the runner inherits it */
+	char instance[9]; /* 8 hex digits, made once per folder */
+	char *db_path;    /* <data_dir>/db/mcp-sandboxd.sqlite */
+	char *run_dir;    /* RUN_DIR or /run/mcp-sandboxd/<instance> */
+	uid_t edge_uid;   /* EDGE_USER; this process's own when not root */
 	gid_t edge_gid;
 };
 

@@ -32,7 +32,8 @@ struct role {
 	int ready_fd; /* read end until it is ready; -1 */
 	bool ready;
 	int64_t started_ms, start_at_ms, kill_at_ms;
-	int quick_deaths; /* in a row */
+	int quick_deaths;    /* in a row */
+	bool leave_for_good; /* the server stops: not to be started again */
 };
 
 /* What a role's process gets: its arguments, its environment, its descriptors. */
