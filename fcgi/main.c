@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "base/version.h"
 #include "conf/conf.h"
 #include "edge/edge.h"
 #include "master/master.h"
@@ -21,7 +22,6 @@
  * Which face of the binary: one row per first argument. Exit codes: 0 done,
  * 1 failed (one sentence on stderr), 2 called in a way that does not exist.
  */
-#define VERSION "0.1.0"
 
 enum { EXIT_USAGE = 2 };
 
@@ -99,7 +99,7 @@ static int face_config(const struct args *a)
 static int face_version(const struct args *a)
 {
 	(void)a;
-	puts("mcp-sandboxd " VERSION);
+	puts("mcp-sandboxd " MCP_SANDBOXD_VERSION);
 	return EXIT_SUCCESS;
 }
 
