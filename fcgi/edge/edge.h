@@ -16,6 +16,7 @@ struct edge_args {
 	int runner_fd;   /* this edge's end of its SOCK_SEQPACKET pair */
 	int doorbell_fd; /* eventfd; the runner adds 1 after a commit */
 	int ready_fd;    /* write one byte when serving, then close; -1: none */
+	int stats_fd;    /* empty memfd shared by all edges (edge/stats.h); <= 0: none */
 	const char *db_path;
 };
 

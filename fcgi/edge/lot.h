@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef EDGE_LOT_H
+#define EDGE_LOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/err.h"
+
+/*
+ * The parking lot: how requests get from the accepting threads to the loop, and
+ * how many there are. A thread takes a place first, so that a refusal can still
+ * be answered on the thread; a place is given back when its client is gone.
+ */
+struct client;
+struct lot;
+
+/* `max` places, clients adopted on `loop` (its thread makes and frees the lot). */
+struct lot *lot_new(uv_loop_t *loop, int64_t max);
+/* No thread may be parking any more. Closes what is parked without an answer. */
+void lot_free(struct lot *lot);
+
+/* Any thread. ERR_BUSY when all places are taken or the edge is stopping. */
+int lot_take_place(struct lot *lot, struct err *e);
+/* A place that was taken and not used. */
+void lot_left(struct lot *lot);
+
+/* Any thread that took a place: c is the loop's from now on. */
+void lot_park(struct lot *lot, struct client *c);
+
+/* Loop: adopt what waits at the door now (a reply may overtake its request). */
+void lot_adopt_waiting(struct lot *lot);
+
+/* Any thread. */
+int64_t lot_parked(const struct lot *lot);
+
+#endif
