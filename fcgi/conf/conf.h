@@ -17,29 +17,30 @@
  */
 struct conf {
 	/* general */
-	char *data_dir;      /* DATA_DIR: state; absolute after conf_load() */
-	char *run_dir;       /* RUN_DIR: sockets; "" = /run/mcp-sandboxd/<instance> */
-	char *artifacts_dir; /* ARTIFACTS_DIR: "" = <data_dir>/artifacts */
-	char *listen_address; /* LISTEN_ADDRESS 127.0.0.1: only for the stand-alone nginx */
-	int64_t port;        /* PORT 8080 */
-	char *mcp_path;      /* MCP_PATH /mcp */
-	char *public_url;    /* PUBLIC_URL: "" = answers carry paths, not urls */
-	char *edge_user;     /* EDGE_USER mcp-sandboxd */
-	int64_t edges;       /* EDGE_PROCESSES 2 */
+	char *data_dir;       /* DATA_DIR: state; absolute after conf_load() */
+	char *run_dir;        /* RUN_DIR: sockets; "" = /run/mcp-sandboxd/<instance> */
+	char *artifacts_dir;  /* ARTIFACTS_DIR: "" = <data_dir>/artifacts */
+	char *listen_address; /* LISTEN_ADDRESS 127.0.0.1: only for the stand-alone nginx
+			       */
+	int64_t port;         /* PORT 8080 */
+	char *mcp_path;       /* MCP_PATH /mcp */
+	char *public_url;     /* PUBLIC_URL: "" = answers carry paths, not urls */
+	char *edge_user;      /* EDGE_USER mcp-sandboxd */
+	int64_t edges;        /* EDGE_PROCESSES 2 */
 	int64_t edge_threads; /* EDGE_THREADS 4 */
-	char *allowed_hosts; /* ALLOWED_HOSTS: comma list; loopback names always pass */
+	char *allowed_hosts;  /* ALLOWED_HOSTS: comma list; loopback names always pass */
 	char *cors_allow_origins; /* CORS_ALLOW_ORIGINS: comma list or * */
-	bool debug_ui;       /* DEBUG_UI_ENABLED false */
+	bool debug_ui;            /* DEBUG_UI_ENABLED false */
 
 	/* sandboxes */
-	char *backend;       /* SANDBOX_BACKEND local|docker|kubernetes */
-	char *image;         /* SANDBOX_IMAGE default */
-	char *network_mode;  /* SANDBOX_NETWORK_MODE bridge|none */
+	char *backend;      /* SANDBOX_BACKEND local|docker|kubernetes */
+	char *image;        /* SANDBOX_IMAGE default */
+	char *network_mode; /* SANDBOX_NETWORK_MODE bridge|none */
 	bool no_new_privileges;
 	char *cap_drop, *cap_add; /* comma lists without CAP_ */
 	bool caps_strict, caps_bypass_check;
-	char *oci_runtime;   /* OCI_RUNTIME: "" = first of runc, crun, runsc that passes */
-	char *agent_path;    /* AGENT_PATH: "" = beside the server's binary */
+	char *oci_runtime; /* OCI_RUNTIME: "" = first of runc, crun, runsc that passes */
+	char *agent_path;  /* AGENT_PATH: "" = beside the server's binary */
 	char *rootfs_mirror; /* ROOTFS_MIRROR: "" = as the host's apt */
 	char *rootfs_suite;  /* ROOTFS_SUITE bookworm */
 	int64_t uid_base;    /* SANDBOX_UID_BASE: first host uid of the mapped range */
@@ -54,12 +55,12 @@ struct conf {
 	int64_t max_runs, max_run_age_s;
 	bool default_await_completion;
 	int64_t default_await_timeout_ms;
-	int64_t max_body_bytes;     /* MAX_BODY_BYTES 8 MiB */
-	int64_t max_parked;         /* MAX_PARKED_REQUESTS per edge 8192 */
-	int64_t max_queued_runs;    /* MAX_QUEUED_RUNS per tenant 1000 */
+	int64_t max_body_bytes;       /* MAX_BODY_BYTES 8 MiB */
+	int64_t max_parked;           /* MAX_PARKED_REQUESTS per edge 8192 */
+	int64_t max_queued_runs;      /* MAX_QUEUED_RUNS per tenant 1000 */
 	int64_t max_active_sandboxes; /* MAX_SANDBOXES 1000 */
-	int64_t max_commands;       /* MAX_COMMANDS per run 100 */
-	int64_t session_idle_s;     /* SESSION_IDLE_SECONDS 7 days */
+	int64_t max_commands;         /* MAX_COMMANDS per run 100 */
+	int64_t session_idle_s;       /* SESSION_IDLE_SECONDS 7 days */
 	int64_t artifacts_max_bytes, artifacts_max_files, artifacts_max_file_bytes;
 	char *store_synchronous; /* STORE_SYNCHRONOUS NORMAL|FULL */
 

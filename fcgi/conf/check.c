@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include "conf/check.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/patterns.h"
+#include "base/str.h"
+
+enum { RUN_DIR_MAX = 64 };
+
+static const char alnum[] =
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+/* True if s has only letters, digits and the extra characters. */
+static bool only(struct str s, const char *extra)
+{
+	size_t i;
+
+	for (i = 0; i < s.n; i++)
+		if (!s.p[i] || (!strchr(alnum, s.p[i]) && !strchr(extra, s.p[i])))
+			return false;
+	return true;
+}
+
+static bool has_control(const char *v)
+{
+	for (; *v; v++)
+		if ((unsigned char)*v < 0x20 || *v == 0x7f)
+			return true;
+	return false;
+}
+
+int check_mcp_path(const char *v, struct err *e)
+{
+	size_t n = strlen(v);
+
+	if (v[0] != '/' || n < 2 || n > 128 || v[n - 1] == '/' ||
+	    !only(str_of(v), "/-_.~") || strstr(v, "//") || strstr(v, "/."))
+		return err_set(e, ERR_INVALID,
+			       "must be a path like /mcp: letters, digits and - _ . ~ / "
+			       "with no / at its end");
+	if (str_starts(v, "/artifacts") || str_starts(v, "/metrics") ||
+	    str_starts(v, "/healthz") || str_starts(v, "/readyz"))
+		return err_set(e, ERR_INVALID, "is a path that has another use");
+	return 0;
+}
+
+/* scheme://host[:port] and then, where allowed, a path. */
+static bool is_http_url(struct str s, bool path_allowed)
+{
+	struct str https = {"https://", 8};
+	size_t skip = 0;
+
+	if (s.n > 8 && memcmp(s.p, https.p, 8) == 0)
+		skip = 8;
+	else if (s.n > 7 && memcmp(s.p, "http://", 7) == 0)
+		skip = 7;
+	if (!skip || s.n > 1024)
+		return false;
+	s.p += skip;
+	s.n -= skip;
+	return s.p[0] != '/' && only(s, path_allowed ? ".-_:[]/~%" : ".-_:[]");
+}
+
+int check_public_url(const char *v, struct err *e)
+{
+	if (*v && (!is_http_url(str_of(v), true) || str_ends(v, "/")))
+		return err_set(
+			e, ERR_INVALID,
+			"must be a url like https://sandbox.example.org, with no / "
+			"at its end");
+	return 0;
+}
+
+int check_address(const char *v, struct err *e)
+{
+	unsigned char any[16];
+
+	if (inet_pton(AF_INET, v, any) != 1 && inet_pton(AF_INET6, v, any) != 1)
+		return err_set(
+			e, ERR_INVALID,
+			"must be an IPv4 or IPv6 address, such as 127.0.0.1 or ::1");
+	return 0;
+}
+
+int check_user(const char *v, struct err *e)
+{
+	if (!*v || strlen(v) > 32 || !only(str_of(v), "-_") || v[0] == '-')
+		return err_set(e, ERR_INVALID, "must be the name of a system user");
+	if (strcmp(v, "root") == 0)
+		return err_set(e, ERR_INVALID,
+			       "must not be root: the edges read what strangers send");
+	return 0;
+}
+
+int check_hosts(const char *v, struct err *e)
+{
+	struct str rest = str_of(v), item;
+
+	while (str_cut(&rest, ',', &item))
+		if (!only(str_trim(item), ".-_:[]*"))
+			return err_set(e, ERR_INVALID,
+				       "must be a comma list of host names, each with a "
+				       "port or without");
+	return 0;
+}
+
+int check_origins(const char *v, struct err *e)
+{
+	struct str rest = str_of(v), item;
+
+	while (*v && str_cut(&rest, ',', &item)) {
+		item = str_trim(item);
+		if (!str_eq(item, "*") && !is_http_url(item, false))
+			return err_set(e, ERR_INVALID,
+				       "must be a comma list of origins like "
+				       "https://app.example.org, or *");
+	}
+	return 0;
+}
+
+int check_image(const char *v, struct err *e)
+{
+	if (!*v || strlen(v) > 64 || !only(str_of(v), "._-") || strchr("._-", v[0]))
+		return err_set(e, ERR_INVALID,
+			       "must be 1 to 64 letters, digits and . _ - beginning with "
+			       "a letter or digit");
+	return 0;
+}
+
+int check_plain_path(const char *v, struct err *e)
+{
+	if (strlen(v) > 512 || has_control(v))
+		return err_set(e, ERR_INVALID,
+			       "must be a path of at most 512 bytes without control "
+			       "characters");
+	return 0;
+}
+
+int check_run_dir(const char *v, struct err *e)
+{
+	/* Socket names of up to 40 bytes follow, and sun_path holds 107. */
+	if (*v && (v[0] != '/' || strlen(v) > RUN_DIR_MAX || has_control(v)))
+		return err_set(e, ERR_INVALID,
+			       "must be an absolute path of at most %d bytes, because "
+			       "the names of sockets must be short",
+			       RUN_DIR_MAX);
+	return 0;
+}
+
+int check_runtime(const char *v, struct err *e)
+{
+	const char *slash = strrchr(v, '/');
+	const char *base = slash ? slash + 1 : v;
+
+	if (*v && (!only(str_of(base), "._-") || !*base || (slash && v[0] != '/')))
+		return err_set(e, ERR_INVALID,
+			       "must be runc, crun, runsc or the absolute path of one");
+	return 0;
+}
+
+int check_mirror(const char *v, struct err *e)
+{
+	struct str s = str_of(v);
+
+	if (*v && !is_http_url(s, true) && !str_starts(v, "file:///"))
+		return err_set(e, ERR_INVALID,
+			       "must be the http, https or file url of a Debian mirror");
+	return 0;
+}
+
+int check_suite(const char *v, struct err *e)
+{
+	if (!*v || strlen(v) > 32 || !only(str_of(v), "-."))
+		return err_set(e, ERR_INVALID,
+			       "must be the name of a Debian release, such as bookworm");
+	return 0;
+}
+
+int check_patterns(const char *v, struct err *e)
+{
+	struct patterns *p;
+
+	if (patterns_compile(v, &p, e) < 0)
+		return -1;
+	patterns_free(p);
+	return 0;
+}
+
+int check_backend(const char *v, struct err *e)
+{
+	if (strcmp(v, "docker") == 0 || strcmp(v, "kubernetes") == 0)
+		return err_set(e, ERR_INVALID,
+			       "the %s backend is not part of this version; use local",
+			       v);
+	return 0;
+}
+
+int check_network(const char *v, struct err *e)
+{
+	if (strcmp(v, "host") == 0)
+		return err_set(e, ERR_INVALID,
+			       "is refused: a sandbox on the host's network reaches the "
+			       "host's own services; use bridge or none");
+	return 0;
+}
+
+int check_whole(const struct conf *c, struct err *e)
+{
+	if (c->default_ttl_s > c->max_ttl_s)
+		return err_set(e, ERR_INVALID,
+			       "DEFAULT_TTL_SECONDS=%" PRId64
+			       ": must not be above MAX_TTL_SECONDS=%" PRId64,
+			       c->default_ttl_s, c->max_ttl_s);
+	if (strcmp(c->data_dir, "/") == 0)
+		return err_set(e, ERR_INVALID, "DATA_DIR=/: must be a folder of its own");
+	return 0;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "conf/table.h"
+
+#include "conf/check.h"
+#include "conf/conf.h"
+
+#define AT(member) offsetof(struct conf, member)
+#define TEXT(n, m, d, c, v, t)                                                           \
+	{                                                                                \
+		n, CONF_TEXT, AT(m), d, 0, 0, NULL, c, v, t                              \
+	}
+#define PATH(n, m, d, t)                                                                 \
+	{                                                                                \
+		n, CONF_PATH, AT(m), d, 0, 0, NULL, check_plain_path, "path", t          \
+	}
+#define CHOICE(n, m, d, w, c, t)                                                         \
+	{                                                                                \
+		n, CONF_CHOICE, AT(m), d, 0, 0, w, c, NULL, t                            \
+	}
+#define INT(n, m, d, lo, hi, t)                                                          \
+	{                                                                                \
+		n, CONF_INT, AT(m), d, lo, hi, NULL, NULL, NULL, t                       \
+	}
+#define DECIMAL(n, m, d, lo, hi, t)                                                      \
+	{                                                                                \
+		n, CONF_DECIMAL, AT(m), d, lo, hi, NULL, NULL, NULL, t                   \
+	}
+#define BOOL(n, m, d, t)                                                                 \
+	{                                                                                \
+		n, CONF_BOOL, AT(m), d, 0, 0, NULL, NULL, NULL, t                        \
+	}
+
+#define MIB     ((int64_t)1024 * 1024)
+#define GIB     (1024 * MIB)
+#define DAY_MS  ((int64_t)24 * 3600 * 1000)
+#define YEARS_S ((int64_t)10 * 365 * 24 * 3600)
+
+/*
+ * What stands where a command may: after the start, ; & | ( or sudo. A pattern
+ * that begins with it does not hit the word inside an argument.
+ */
+#define COMMAND "(^|[;&|(])[[:space:]]*(sudo[[:space:]]+)?"
+#define ENDS    "([[:space:]]|$)"
+#define DENYLIST_DEFAULT                                                                 \
+	COMMAND                                                                          \
+	"(mount|umount|nsenter|insmod|modprobe|rmmod|kexec|reboot|shutdown|poweroff|"    \
+	"halt)" ENDS "," COMMAND "mkfs(\\.[a-z0-9]+)?" ENDS "," COMMAND                  \
+	"rm[[:space:]]+(-[-a-zA-Z]+[[:space:]]+)*/[*]?" ENDS ","                         \
+	":\\(\\)[[:space:]]*\\{[[:space:]]*:[[:space:]]*\\|[[:space:]]*:,"               \
+	"(docker|containerd)\\.sock"                                                     \
+	",169\\.254\\.169\\.254"
+
+static const struct conf_row general[] = {
+	PATH("DATA_DIR", data_dir, "data",
+	     "Folder of all state: database, artifacts, images, sandboxes. Every folder "
+	     "above it must be open to others (mode o+x), because nginx and the "
+	     "sandboxes' users read below it."),
+	TEXT("RUN_DIR", run_dir, "", check_run_dir, "absolute path",
+	     "Folder of the sockets. Empty: /run/mcp-sandboxd/<instance>."),
+	TEXT("ARTIFACTS_DIR", artifacts_dir, "", check_plain_path, "path",
+	     "Folder of the artifacts. Empty: artifacts below DATA_DIR."),
+	TEXT("LISTEN_ADDRESS", listen_address, "127.0.0.1", check_address, "IP address",
+	     "Address of the stand-alone nginx."),
+	INT("PORT", port, "8080", 1, 65535, "Port of the stand-alone nginx."),
+	TEXT("MCP_PATH", mcp_path, "/mcp", check_mcp_path, "path of a url",
+	     "Where MCP is served."),
+	TEXT("PUBLIC_URL", public_url, "", check_public_url, "url",
+	     "How clients reach the server. Empty: answers carry paths, not urls."),
+	TEXT("EDGE_USER", edge_user, "mcp-sandboxd", check_user, "user name",
+	     "System user of the edge processes, which read what comes from outside."),
+	INT("EDGE_PROCESSES", edges, "2", 1, 64, "Edge processes."),
+	INT("EDGE_THREADS", edge_threads, "4", 1, 64, "Threads of each edge process."),
+	TEXT("ALLOWED_HOSTS", allowed_hosts, "", check_hosts, "comma list",
+	     "Host headers to accept; names of the loopback always pass. * accepts "
+	     "every host."),
+	TEXT("CORS_ALLOW_ORIGINS", cors_allow_origins, "", check_origins, "comma list",
+	     "Origins of web pages that may call the server, or *."),
+	BOOL("DEBUG_UI_ENABLED", debug_ui, "false", "Serve the debug page at /debug."),
+	CHOICE("STORE_SYNCHRONOUS", store_synchronous, "NORMAL", "NORMAL|FULL", NULL,
+	       "SQLite's synchronous. NORMAL: a crash of the machine may lose the last "
+	       "moments, a crash of the server nothing. FULL: neither; slower."),
+};
+
+static const struct conf_row sandboxes[] = {
+	CHOICE("SANDBOX_BACKEND", backend, "local", "local|docker|kubernetes",
+	       check_backend, "What runs the sandboxes. This version has local."),
+	TEXT("SANDBOX_IMAGE", image, "default", check_image, "name",
+	     "Image of new sandboxes: a folder below DATA_DIR/images."),
+	CHOICE("SANDBOX_NETWORK_MODE", network_mode, "bridge", "bridge|none|host",
+	       check_network,
+	       "bridge: public addresses only; not the host, not private ranges, not "
+	       "other sandboxes. none: no network. host is refused."),
+	BOOL("SANDBOX_NO_NEW_PRIVILEGES", no_new_privileges, "true",
+	     "Set-uid programs give nothing in a sandbox."),
+	TEXT("SANDBOX_CAP_DROP", cap_drop, "ALL", NULL, "comma list",
+	     "Capabilities taken away first."),
+	TEXT("SANDBOX_CAP_ADD", cap_add, "SETUID,SETGID,CHOWN,FOWNER,DAC_OVERRIDE", NULL,
+	     "comma list",
+	     "Capabilities of root in a sandbox, inside its user namespace. The agent, "
+	     "not the commands, has KILL besides."),
+	BOOL("SANDBOX_CAPS_STRICT", caps_strict, "true",
+	     "Refuse a SANDBOX_CAP_ADD that helps out of a sandbox."),
+	BOOL("SANDBOX_CAPS_BYPASS_CHECK", caps_bypass_check, "false",
+	     "Start although SANDBOX_CAPS_STRICT would refuse."),
+	TEXT("OCI_RUNTIME", oci_runtime, "", check_runtime, "name or absolute path",
+	     "The OCI runtime. Empty: the first of runc, crun, runsc that works here."),
+	TEXT("AGENT_PATH", agent_path, "", check_plain_path, "path",
+	     "The agent's program. Empty: beside the server's, or in ../libexec."),
+	TEXT("ROOTFS_MIRROR", rootfs_mirror, "", check_mirror, "url",
+	     "Debian mirror for the default image. Empty: what the host's apt uses."),
+	TEXT("ROOTFS_SUITE", rootfs_suite, "bookworm", check_suite, "name",
+	     "Debian release of the default image."),
+	INT("SANDBOX_UID_BASE", uid_base, "1879048192", 65536, 4294836224,
+	    "First of the 65536 host uids and gids that stand for 0 to 65535 in a "
+	    "sandbox."),
+	INT("DEFAULT_TTL_SECONDS", default_ttl_s, "3600", 1, YEARS_S,
+	    "How long an unused sandbox lives."),
+	INT("MAX_TTL_SECONDS", max_ttl_s, "604800", 1, YEARS_S,
+	    "The longest ttl_seconds a client may ask for."),
+	INT("REAPER_INTERVAL_MS", reaper_interval_ms, "5000", 1000, DAY_MS,
+	    "How often expired sandboxes are looked for."),
+	DECIMAL("DEFAULT_CPU_CORES", default_cpu_cores, "1", 0, 1024,
+		"Processors of a sandbox; 0: no limit."),
+	INT("DEFAULT_MEMORY_MB", default_memory_mb, "1024", 0, 16777216,
+	    "Memory of a sandbox in MiB; 0: no limit."),
+	INT("DEFAULT_PIDS", default_pids, "256", 0, 4194304,
+	    "Processes and threads of a sandbox; 0: no limit."),
+	INT("DEFAULT_COMMAND_TIMEOUT_MS", default_command_timeout_ms, "120000", 1, DAY_MS,
+	    "Time of a command that names none."),
+	INT("KILL_GRACE_MS", kill_grace_ms, "2000", 0, 600000,
+	    "Between TERM and KILL when a command is ended."),
+	INT("DEFAULT_STDOUT_MAX_BYTES", stdout_max_bytes, "1048576", 0, GIB,
+	    "Standard output kept of a command; the rest is dropped and said so."),
+	INT("DEFAULT_STDERR_MAX_BYTES", stderr_max_bytes, "1048576", 0, GIB,
+	    "The same for standard error."),
+};
+
+static const struct conf_row limits[] = {
+	INT("MAX_RUNS", max_runs, "10000", 1, 1000000000, "Runs kept in the database."),
+	INT("MAX_RUN_AGE_SECONDS", max_run_age_s, "604800", 60, YEARS_S,
+	    "How long an ended run is kept."),
+	BOOL("DEFAULT_AWAIT_COMPLETION", default_await_completion, "false",
+	     "await_completion of a call that does not name it."),
+	INT("DEFAULT_AWAIT_TIMEOUT_MS", default_await_timeout_ms, "30000", 1, DAY_MS,
+	    "await_timeout_ms of a call that does not name it."),
+	INT("MAX_BODY_BYTES", max_body_bytes, "8388608", 1024, 24 * MIB,
+	    "Largest request body; more is answered 413."),
+	INT("MAX_PARKED_REQUESTS", max_parked, "8192", 1, 1000000,
+	    "Waiting requests (streams, awaited runs) of each edge process."),
+	INT("MAX_QUEUED_RUNS", max_queued_runs, "1000", 1, 1000000,
+	    "Runs that wait, for each tenant."),
+	INT("MAX_SANDBOXES", max_active_sandboxes, "1000", 1, 100000,
+	    "Sandboxes at one time."),
+	INT("MAX_COMMANDS", max_commands, "100", 1, 10000, "Commands of one run."),
+	INT("SESSION_IDLE_SECONDS", session_idle_s, "604800", 60, YEARS_S,
+	    "How long an unused MCP session lives."),
+	INT("ARTIFACTS_MAX_EXTRACT_BYTES", artifacts_max_bytes, "268435456", 0,
+	    1024 * 1024 * MIB, "Artifacts of one run in bytes; 0: no limit."),
+	INT("ARTIFACTS_MAX_EXTRACT_FILES", artifacts_max_files, "5000", 0, 10000000,
+	    "Artifacts of one run; 0: no limit."),
+	INT("ARTIFACTS_MAX_EXTRACT_FILE_BYTES", artifacts_max_file_bytes, "67108864", 0,
+	    1024 * 1024 * MIB, "One artifact in bytes; 0: no limit."),
+};
+
+static const struct conf_row policy[] = {
+	BOOL("LOG_HTTP_REQUESTS", log_http, "false", "Log each HTTP request."),
+	BOOL("LOG_MCP_REQUESTS", log_mcp, "false", "Log each MCP request's method."),
+	BOOL("LOG_TOOLCALLS", log_toolcalls, "false",
+	     "Log each tool call's name and identifier, not its commands."),
+	BOOL("DENYLIST_ENABLED", denylist_enabled, "true",
+	     "Refuse commands that match DENYLIST_PATTERNS. It spares an agent useless "
+	     "tries; it is no security boundary."),
+	TEXT("DENYLIST_PATTERNS", denylist_patterns, DENYLIST_DEFAULT, check_patterns,
+	     "comma list",
+	     "POSIX extended regular expressions, matched on a command's shell text, or "
+	     "on its argv joined with blanks. A comma inside brackets or braces, or "
+	     "after a backslash, belongs to its expression."),
+	BOOL("TOOL_DESC_OVERRIDES_ENABLED", tool_desc_overrides_enabled, "true",
+	     "Use the TOOL_DESC_ variables."),
+#define TOOL_DESC(tool, i)                                                               \
+	TEXT("TOOL_DESC_" tool "_SANDBOX_OVERRIDE", tool_desc_override[i], "", NULL,     \
+	     "text", "Replaces the description of the tool."),                           \
+		TEXT("TOOL_DESC_" tool "_SANDBOX_APPEND", tool_desc_append[i], "", NULL, \
+		     "text", "Is added to the description of the tool.")
+	TOOL_DESC("RUN", 0),
+	TOOL_DESC("DELETE", 1),
+	TOOL_DESC("RESTART", 2),
+};
+
+#define SECTION(title, rows)                                                             \
+	{                                                                                \
+		title, rows, sizeof(rows) / sizeof *(rows)                               \
+	}
+const struct conf_section conf_sections[] = {
+	SECTION("General", general),
+	SECTION("Sandboxes", sandboxes),
+	SECTION("Runs and limits", limits),
+	SECTION("Logging and policy", policy),
+};
+const size_t conf_nsections = sizeof conf_sections / sizeof *conf_sections;
+
+const struct conf_row *conf_row_at(size_t i)
+{
+	size_t s;
+
+	for (s = 0; s < conf_nsections; s++) {
+		if (i < conf_sections[s].n)
+			return &conf_sections[s].rows[i];
+		i -= conf_sections[s].n;
+	}
+	return NULL;
+}
