@@ -85,17 +85,22 @@ void conf_print_markdown(FILE *f)
 	}
 }
 
-/* Quoted so that a shell takes it as it stands. */
+/*
+ * Quoted so that a shell and our own reader (envfile.c) both take it as it stands:
+ * in single quotes, or in double ones when it holds a single one.
+ */
 static void print_quoted(FILE *f, const char *v)
 {
-	fputc('\'', f);
+	const char *escaped = strchr(v, '\'') ? "\\\"$`" : "";
+	char quote = *escaped ? '"' : '\'';
+
+	fputc(quote, f);
 	for (; *v; v++) {
-		if (*v == '\'')
-			fputs("'\\''", f);
-		else
-			fputc(*v, f);
+		if (*escaped && strchr(escaped, *v))
+			fputc('\\', f);
+		fputc(*v, f);
 	}
-	fputc('\'', f);
+	fputc(quote, f);
 }
 
 static bool is_plain(const char *v)
