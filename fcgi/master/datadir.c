@@ -122,12 +122,11 @@ static int take_lock(const char *data_dir, int fd, struct err *e)
 	const int64_t until = clock_mono_ms() + LOCK_WAIT_MS;
 
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		pid_t pid = read_pid(fd);
-
 		if (errno == EINTR)
 			continue;
 		if (errno != EWOULDBLOCK)
 			return err_sys(e, "lock %s/lock", data_dir);
+		pid_t pid = read_pid(fd);
 		if ((pid > 0 && kill(pid, 0) == 0) || clock_mono_ms() >= until)
 			return refuse_second(data_dir, pid, e);
 		/* flock() has no descriptor to wait on and no time limit. */
