@@ -35,20 +35,40 @@ static void auto_patterns(struct patterns **p)
 	patterns_free(*p);
 }
 
+/* Bytes of the bracket expression at s, which begins with its [. */
+static size_t bracket_length(const char *s)
+{
+	size_t i = s[1] == '^' ? 2 : 1;
+	const char *close;
+
+	i += s[i] == ']'; /* the first ] is one of the characters */
+	for (; s[i] && s[i] != ']'; i++) {
+		if (s[i] != '[' || s[i + 1] != ':')
+			continue;
+		close = strstr(s + i + 2, ":]");
+		if (close)
+			i = (size_t)(close + 1 - s);
+	}
+	return i + (s[i] == ']');
+}
+
 /* Bytes of the first expression of the list: up to the comma that ends it. */
 static size_t item_length(const char *s)
 {
-	size_t i, depth = 0;
+	size_t i = 0, depth = 0;
 
-	for (i = 0; s[i]; i++) {
+	while (s[i] && (s[i] != ',' || depth > 0)) {
+		if (s[i] == '[') {
+			i += bracket_length(s + i);
+			continue;
+		}
 		if (s[i] == '\\' && s[i + 1])
 			i++;
-		else if (strchr("[{(", s[i]))
+		else if (s[i] == '{' || s[i] == '(')
 			depth++;
-		else if (strchr("]})", s[i]) && depth > 0)
+		else if ((s[i] == '}' || s[i] == ')') && depth > 0)
 			depth--;
-		else if (s[i] == ',' && depth == 0)
-			break;
+		i++;
 	}
 	return i;
 }

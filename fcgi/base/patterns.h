@@ -5,8 +5,8 @@
 #include "base/err.h"
 
 /*
- * A comma list of POSIX extended regular expressions. A comma inside brackets or
- * braces, or after a backslash, belongs to its expression. Immutable once
+ * A comma list of POSIX extended regular expressions. A comma inside brackets,
+ * parentheses or braces, or after a backslash, belongs to its expression. Immutable once
  * compiled; matching is safe from any thread.
  */
 struct patterns;
