@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MCP_RUN_WORDS_H
+#define MCP_RUN_WORDS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/*
+ * A run in words for a model: first how it ended, then each command with its
+ * output (bounded to some kilobytes; what is left out is said), then the
+ * artifacts, and how to go on. `run` is the run object (mcp/runobj.h). Pure.
+ */
+void run_words_final(struct buf *b, const json_t *run);
+
+/* Time is over; run may be NULL when it could not be read. */
+void run_words_unfinished(struct buf *b, const json_t *run, int64_t waited_ms);
+
+/* Nothing was awaited. */
+void run_words_accepted(struct buf *b);
+
+#endif
