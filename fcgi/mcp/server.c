@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "mcp/server.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "mcp/describe.h"
+#include "mcp/jsonrpc.h"
+
+enum { ERROR_HEAD_MAX = 256 };
+
+static char *without_slash(const char *url)
+{
+	size_t n = url ? strlen(url) : 0;
+
+	while (n > 0 && url[n - 1] == '/')
+		n--;
+	return xstrndup(n ? url : "", n);
+}
+
+static struct runspec_limits limits_of(const struct conf *c)
+{
+	return (struct runspec_limits){
+		.max_commands = c->max_commands,
+		.max_ttl_s = c->max_ttl_s,
+		.default_ttl_s = c->default_ttl_s,
+		.default_timeout_ms = c->default_command_timeout_ms,
+		.default_await_timeout_ms = c->default_await_timeout_ms,
+		.default_await = c->default_await_completion,
+	};
+}
+
+int mcp_server_new(const struct conf *c, struct mcp_server **ret, struct err *e)
+{
+	AUTO_JSON *list = NULL;
+	struct patterns *denylist = NULL;
+	struct mcp_server *s;
+
+	if (describe_tools(c, &list, e) < 0)
+		return -1;
+	if (c->denylist_enabled &&
+	    patterns_compile(c->denylist_patterns, &denylist, e) < 0)
+		return err_wrap(e, "DENYLIST_PATTERNS");
+	s = xcalloc(1, sizeof(*s));
+	s->public_url = without_slash(c->public_url);
+	s->mcp_path = xstrdup(c->mcp_path);
+	s->instructions = describe_instructions(c);
+	s->tools_list = json_dumps(list, JSON_COMPACT);
+	s->tools_list_len = strlen(s->tools_list);
+	s->limits = limits_of(c);
+	s->denylist = denylist;
+	s->sessions = sessions_new();
+	*ret = s;
+	return 0;
+}
+
+void mcp_server_free(struct mcp_server *s)
+{
+	if (!s)
+		return;
+	free(s->public_url);
+	free(s->mcp_path);
+	free(s->instructions);
+	free(s->tools_list);
+	patterns_free(s->denylist);
+	sessions_free(s->sessions);
+	free(s);
+}
+
+/* A host and port as a browser sends them; anything else is not put into urls. */
+static bool host_ok(const char *host)
+{
+	static const char chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789.-_:[]";
+
+	return host && *host && strspn(host, chars) == strlen(host);
+}
+
+void mcp_base_url(const struct mcp_server *s, const char *scheme, const char *host,
+		  char *dst, size_t size)
+{
+	bool tls = scheme && strcmp(scheme, "https") == 0;
+	int n;
+
+	if (s->public_url[0])
+		n = snprintf(dst, size, "%s", s->public_url);
+	else if (host_ok(host))
+		n = snprintf(dst, size, "%s://%s", tls ? "https" : "http", host);
+	else
+		n = snprintf(dst, size, "%s", "");
+	if (n < 0 || (size_t)n >= size)
+		dst[0] = '\0'; /* a path is better than a part of a url */
+}
+
+json_t *mcp_server_drain_touched(struct mcp_server *s)
+{
+	json_t *ids = sessions_drain(s->sessions);
+
+	return ids ? json_pack("{s:o}", "session_ids", ids) : NULL;
+}
+
+char *mcp_error_body(int code, const char *message)
+{
+	AUTO_BUF b = BUF_INIT(6 * strlen(message) + ERROR_HEAD_MAX);
+
+	rpc_add_error(&b, NULL, RPC_OMIT_ID, (enum rpc_code)code, message);
+	return xstrndup(b.p, b.len);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MCP_TOOLS_H
+#define MCP_TOOLS_H
+
+#include "mcp/call.h"
+
+/*
+ * The tools: one row each with its words, its checks and what becomes of the
+ * runner's answer. A tool's failure is a result with isError and words; only an
+ * unknown tool or a malformed tools/call is a JSON-RPC error.
+ */
+enum tool_id { TOOL_RUN, TOOL_DELETE, TOOL_RESTART, TOOL_COUNT }; /* as in struct conf */
+
+struct tool {
+	const char *name;
+	enum edgemsg_type message;
+	/* Checks c->args and notes in c what later steps need. */
+	int (*check)(struct mcp_call *c, struct err *e);
+	/* Adds what its message has beside tenant and args; NULL: nothing. */
+	void (*fill)(const struct mcp_call *c, json_t *message);
+	/* The runner said yes; may go on to MCP_AWAIT_RUN. */
+	enum mcp_next (*accepted)(struct mcp_call *c, const json_t *ok);
+};
+
+extern const struct tool tools[TOOL_COUNT];
+
+/* tools/call */
+enum mcp_next tool_call(struct mcp_call *c, const struct mcp_reads *r);
+
+/* The awaited run is terminal, or its time is over. */
+enum mcp_next tool_run_done(struct mcp_call *c, const struct mcp_reads *r,
+			    bool timed_out);
+
+/* A failure in words for the model; structured (NULL: none) must fit the schema. */
+enum mcp_next tool_failed(struct mcp_call *c, const struct err *why,
+			  const json_t *structured);
+
+/* Answers with words for the model, then `structured` (borrowed; NULL: none). */
+enum mcp_next tool_answer(struct mcp_call *c, bool is_error, const char *words,
+			  const json_t *structured);
+
+#endif
