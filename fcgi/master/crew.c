@@ -290,9 +290,9 @@ static void tell(struct role *r, int sig, int64_t kill_at_ms)
 
 void crew_replace(struct role *r, int64_t now_ms)
 {
-	r->start_at_ms =
-		now_ms; /* if it waits after a death: now, with the new settings */
+	r->ready = false;
 	r->quick_deaths = 0;
+	r->start_at_ms = now_ms; /* one that waits after a death need not wait on */
 	tell(r, r->kind == ROLE_RUNNER ? SIGUSR1 : SIGTERM, now_ms + LEAVE_GRACE_MS);
 }
 
