@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// A whole product for one suite: the server with a data folder of its own, the real
+// nginx in front, and the official SDK as the client. What it starts it stops, and
+// stop() fails when anything of it is left on the machine.
+import { spawn, execFileSync } from "node:child_process";
+import { once } from "node:events";
+import fs from "node:fs";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+
+const repo = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
+const variant = process.env.V ?? "release";
+export const binary = process.env.MCP_SANDBOXD ?? path.join(repo, "build", variant, "mcp-sandboxd");
+// The sandboxes' root file system takes minutes: made once, shared by all suites.
+const cache = process.env.MCP_TEST_CACHE ?? "/var/cache/mcp-sandboxd-test";
+
+export async function freePort() {
+	const s = net.createServer().listen(0, "127.0.0.1");
+	await once(s, "listening");
+	const { port } = s.address();
+	s.close();
+	await once(s, "close");
+	return port;
+}
+
+// Asks until ask() gives something; for states that nothing announces.
+export async function until(what, ms, ask) {
+	const end = Date.now() + ms;
+	let last;
+	while (Date.now() < end) {
+		try {
+			const got = await ask();
+			if (got) return got;
+		} catch (error) {
+			last = error;
+		}
+		await new Promise((r) => setTimeout(r, 20));
+	}
+	throw new Error(`${what}: not within ${ms} ms${last ? ` (${last.message})` : ""}`);
+}
+
+function alive(pid) {
+	try {
+		process.kill(pid, 0);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
+// "event:", "id:" and "data:" of one SSE answer, as objects; ends with the stream.
+export async function* sse(response) {
+	const decoder = new TextDecoder();
+	let text = "";
+	for await (const chunk of response.body) {
+		text += decoder.decode(chunk, { stream: true });
+		for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) {
+			const event = { data: "" };
+			for (const line of text.slice(0, end).split("\n")) {
+				const m = /^(event|id|data): ?(.*)$/.exec(line);
+				if (m) event[m[1]] = m[2];
+			}
+			if (event.event) yield { id: Number(event.id), event: event.event, data: JSON.parse(event.data) };
+		}
+	}
+}
+
+export class Server {
+	static async start(env = {}) {
+		const s = new Server();
+		s.dir = fs.mkdtempSync(path.join(process.env.MCP_TEST_DIR ?? os.tmpdir(), "mcp e2e "));
+		fs.chmodSync(s.dir, 0o755);
+		s.dataDir = path.join(s.dir, "data");
+		s.port = await freePort();
+		s.base = `http://127.0.0.1:${s.port}`;
+		s.url = `${s.base}/mcp`;
+		s.env = {
+			PATH: process.env.PATH,
+			HOME: "/root",
+			DATA_DIR: s.dataDir,
+			PORT: String(s.port),
+			...env,
+		};
+		fs.mkdirSync(path.join(cache, "images"), { recursive: true, mode: 0o755 });
+		fs.mkdirSync(s.dataDir, { mode: 0o755 });
+		fs.symlinkSync(path.join(cache, "images"), path.join(s.dataDir, "images"));
+		s.log = path.join(s.dir, "server.log");
+		try {
+			await s.startServer();
+			await s.startNginx();
+			await s.waitReady();
+		} catch (error) {
+			console.error(fs.readFileSync(s.log, "utf8"));
+			await s.stop({ check: false });
+			throw error;
+		}
+		return s;
+	}
+
+	spawn(file, args) {
+		const out = fs.openSync(this.log, "a");
+		const child = spawn(file, args, {
+			cwd: this.dir,
+			env: this.env,
+			stdio: ["ignore", out, out],
+			detached: true,
+		});
+		fs.closeSync(out);
+		child.ended = once(child, "exit");
+		return child;
+	}
+
+	async startServer() {
+		this.master = this.spawn(binary, ["serve"]);
+		await until("the server's socket", 30000, () => {
+			if (this.master.exitCode !== null) throw new Error("the server ended");
+			this.instance = fs.readFileSync(path.join(this.dataDir, "instance"), "utf8").trim();
+			this.runDir = this.env.RUN_DIR ?? `/run/mcp-sandboxd/${this.instance}`;
+			const owner = fs.readFileSync(path.join(this.dataDir, "lock"), "utf8").trim();
+			return owner === String(this.master.pid) && fs.existsSync(path.join(this.runDir, "fcgi.sock"));
+		});
+	}
+
+	async startNginx() {
+		execFileSync(path.join(repo, "scripts/render-nginx"), ["--env-file", "/dev/null", this.dataDir], {
+			env: { ...this.env, MCP_SANDBOXD: binary },
+			stdio: ["ignore", "ignore", "inherit"],
+		});
+		this.nginx = this.spawn("nginx", ["-e", "stderr", "-c", path.join(this.dataDir, "nginx/nginx.conf")]);
+	}
+
+	// Minutes when the image has to be made first.
+	async waitReady() {
+		await until("readyz", 15 * 60000, async () => {
+			if (this.master.exitCode !== null) throw new Error("the server ended");
+			const r = await fetch(`${this.base}/readyz`);
+			const text = await r.text();
+			if (r.status !== 200) throw new Error(text);
+			return true;
+		});
+	}
+
+	// {master, runner, edges: []} as pids.
+	pids() {
+		const m = this.master.pid;
+		const found = { master: m, runner: 0, edges: [] };
+		for (const pid of fs.readFileSync(`/proc/${m}/task/${m}/children`, "utf8").trim().split(" ")) {
+			let argv;
+			try {
+				argv = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+			} catch {
+				continue; // ended meanwhile
+			}
+			if (argv[1] !== "role") continue;
+			if (argv[2] === "runner") found.runner = Number(pid);
+			else found.edges.push(Number(pid));
+		}
+		return found;
+	}
+
+	kill(role, signal = "SIGKILL") {
+		const p = this.pids();
+		for (const pid of [p[role === "edge" ? "edges" : role]].flat()) process.kill(pid, signal);
+	}
+
+	async connect(name = "e2e") {
+		const client = new Client({ name, version: "1" });
+		await client.connect(new StreamableHTTPClientTransport(new URL(this.url)));
+		return client;
+	}
+
+	get(where, init) {
+		return fetch(new URL(where, this.base), init);
+	}
+
+	async run_status(id) {
+		const r = await this.get(`/mcp/runs/${id}`);
+		if (r.status !== 200) throw new Error(`GET run: ${r.status} ${await r.text()}`);
+		return r.json();
+	}
+
+	async events(id, { after, lastEventId, signal } = {}) {
+		const query = after === undefined ? "" : `&after=${after}`;
+		const headers = { accept: "text/event-stream" };
+		if (lastEventId !== undefined) headers["last-event-id"] = String(lastEventId);
+		const r = await this.get(`/mcp/events?run_id=${id}${query}`, { headers, signal });
+		if (r.status !== 200) throw new Error(`events: ${r.status} ${await r.text()}`);
+		return sse(r);
+	}
+
+	ended(id, ms = 60000) {
+		return until(`end of ${id}`, ms, async () => {
+			const run = await this.run_status(id);
+			return ["completed", "failed", "canceled"].includes(run.state) && run;
+		});
+	}
+
+	async stopServer(signal = "SIGTERM") {
+		if (this.master?.exitCode === null && this.master.signalCode === null) this.master.kill(signal);
+		await this.master?.ended;
+	}
+
+	async restart(signal = "SIGTERM") {
+		await this.stopServer(signal);
+		await this.startServer();
+		await this.waitReady();
+	}
+
+	async stop({ check = true } = {}) {
+		if (this.nginx?.exitCode === null) this.nginx.kill("SIGTERM");
+		await this.nginx?.ended;
+		await this.stopServer();
+		const left = check ? this.traces() : [];
+		if (process.env.MCP_TEST_KEEP) console.error(`kept: ${this.dir}`);
+		else fs.rmSync(this.dir, { recursive: true, force: true });
+		if (left.length) throw new Error(`left behind:\n${left.join("\n")}`);
+	}
+
+	// What must not be there after a stop: mounts, processes, cgroups, sockets.
+	traces() {
+		const mine = [this.dir, this.instance];
+		const has = (text) => mine.some((m) => m && text.includes(m));
+		const left = fs
+			.readFileSync("/proc/self/mountinfo", "utf8")
+			.replaceAll("\\040", " ")
+			.split("\n")
+			.filter(has)
+			.map((l) => `mount ${l}`);
+		for (const pid of fs.readdirSync("/proc").filter((n) => /^\d+$/.test(n))) {
+			try {
+				const line = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+				const cgroup = fs.readFileSync(`/proc/${pid}/cgroup`, "utf8");
+				if (has(line) || (this.instance && cgroup.includes(this.instance))) left.push(`process ${pid} ${line}`);
+			} catch {
+				// ended while we looked
+			}
+		}
+		const cgroups = execFileSync("find", ["/sys/fs/cgroup", "-type", "d", "-name", `*${this.instance}*`]);
+		left.push(...String(cgroups).split("\n").filter(Boolean).map((l) => `cgroup ${l}`));
+		if (this.runDir && fs.existsSync(this.runDir)) left.push(`folder ${this.runDir}`);
+		return left;
+	}
+}
+
+// Calls run_sandbox; gives the structured result, or throws the tool's words.
+export async function run(client, identifier, commands, options = {}) {
+	const r = await client.callTool({
+		name: "run_sandbox",
+		arguments: {
+			identifier,
+			commands: commands.map((c) => (typeof c === "string" ? { shell: c } : c)),
+			options: { await_completion: true, await_timeout_ms: 120000, ...options },
+		},
+	}, undefined, { timeout: 180000 });
+	if (r.isError) throw new Error(r.content.map((c) => c.text).join("\n"));
+	return r.structuredContent;
+}
+
+export { alive };
