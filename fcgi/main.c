@@ -22,7 +22,6 @@
  * Which face of the binary: one row per first argument. Exit codes: 0 done,
  * 1 failed (one sentence on stderr), 2 called in a way that does not exist.
  */
-
 enum { EXIT_USAGE = 2 };
 
 struct args {
