@@ -32,12 +32,19 @@ OPT_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 LD_tsan  := -fsanitize=thread
 OPT_cov  := -O0 -g --coverage
 LD_cov   := --coverage
+# The fuzzer is clang's; warnings are gcc's business.
+OPT_fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -w
+LD_fuzz  := -fsanitize=address,undefined
+ifeq ($(V),fuzz)
+CC := clang
+endif
 
 CPPFLAGS += -D_GNU_SOURCE -Ifcgi -I. -include fcgi/base/banned.h $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 ALL_CFLAGS := -std=gnu17 $(WARN) $(OPT_$(V)) $(CFLAGS)
 LDLIBS += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -pthread
 
-.PHONY: build test check asan tsan fuzz coverage lint fmt clean help run dev bench unit e2e
+.PHONY: build unit e2e test asan tsan corpora fuzz fuzzers lint check coverage bench fmt docs compdb \
+	install run dev bootstrap clean help
 .DELETE_ON_ERROR:
 build: $(B)/mcp-sandboxd $(B)/mcp-sandboxd-agent ## compile the server and the agent
 $(B)/mcp-sandboxd: $(B)/fcgi/main.o $(LIBS)
@@ -63,8 +70,56 @@ $(B)/flags: FORCE
 FORCE:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
+# A fuzz target with the fuzzer (V=fuzz), or with a main that replays a corpus.
+$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(LIBS)
+	$(CC) $(LD_$(V)) -fsanitize=fuzzer -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
+$(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(LIBS)
+	$(CC) $(LD_$(V)) -o $@ $< $(B)/tests/fuzz/replay.o -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
+
 unit: $(UNIT) ## unit tests
 	@scripts/run-tests $(UNIT)
+e2e: build ## the whole server behind nginx, with real clients and real sandboxes
+	@if [ -x scripts/run-e2e ]; then scripts/run-e2e; fi
+test: ## all set-up, then build, unit and e2e
+	@scripts/bootstrap test
+	@$(MAKE) --no-print-directory build unit
+	@$(MAKE) --no-print-directory e2e
+asan: ; @$(MAKE) --no-print-directory V=asan unit ## unit tests under ASan and UBSan
+tsan: ; @$(MAKE) --no-print-directory V=tsan unit ## unit tests under TSan
+corpora: ; @$(MAKE) --no-print-directory V=asan replay ## every fuzz corpus, under ASan and UBSan
+replay: $(FUZZ:%=$(B)/tests/fuzz/replay_%) ; @scripts/replay $(B) $(FUZZ)
+fuzz: ; @$(MAKE) --no-print-directory V=fuzz fuzzers ## fuzz each target for FUZZ_SECONDS (10)
+fuzzers: $(FUZZ:%=$(B)/tests/fuzz/fuzz_%) ; @scripts/fuzz $(B) $(FUZZ)
+lint: build ## layers, headers, format, static analysis, scripts, printed docs
+	@LINT_FLAGS='-std=gnu17 $(CPPFLAGS)' LINT_C='$(ALL_C)' LINT_H='$(HDR)' LINT_BIN=$(B)/mcp-sandboxd scripts/lint
+check: ## everything that must hold before landing
+	@scripts/bootstrap check
+	@rc=0; for t in lint test asan corpora tsan; do echo "== $$t"; \
+	 $(MAKE) --no-print-directory $$t || rc=1; done; exit $$rc
+coverage: ; @$(MAKE) --no-print-directory V=cov unit && scripts/coverage build/cov ## lines run by the unit tests
+bench: build ; @tests/bench/run ## measure, beside what it is compared with
+
+run: ; @scripts/run ## install what is missing, build, serve on 127.0.0.1:8080
+dev: ; @DEBUG_UI_ENABLED=true LOG_HTTP_REQUESTS=true LOG_TOOLCALLS=true scripts/run ## run, talkative
+bootstrap: ; @scripts/bootstrap check ## install all that build, tests and checks need
+docs: build ## print docs/configuration.md and .env.example
+	$(B)/mcp-sandboxd config markdown >docs/configuration.md
+	$(B)/mcp-sandboxd config env >.env.example
 fmt: ; clang-format -i $(ALL_C) $(HDR) ## format in place
-clean: ; rm -rf build ## remove what was built
-help: ; @sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) ## list the targets
+compdb: ## compile_commands.json for editors
+	@{ sep='['; for f in $(ALL_C); do printf '%s\n{"directory": "%s", "file": "%s", "command": "cc -std=gnu17 %s -c %s"}' \
+	 "$$sep" "$(CURDIR)" "$$f" "$(CPPFLAGS)" "$$f"; sep=','; done; echo; echo ']'; } >compile_commands.json
+
+prefix ?= /usr
+libdir = $(DESTDIR)$(prefix)/lib/mcp-sandboxd
+install: build ## into DESTDIR and prefix (/usr)
+	install -D -m 0755 -t $(libdir) $(B)/mcp-sandboxd $(B)/mcp-sandboxd-agent
+	install -D -m 0755 -t $(libdir)/scripts scripts/render-nginx
+	install -D -m 0644 -t $(libdir)/scripts scripts/lib.sh
+	install -D -m 0644 -t $(libdir)/nginx nginx/*.in
+	install -d $(DESTDIR)$(prefix)/sbin
+	ln -sf ../lib/mcp-sandboxd/mcp-sandboxd $(DESTDIR)$(prefix)/sbin/mcp-sandboxd
+	install -D -m 0644 -t $(DESTDIR)$(prefix)/lib/systemd/system deploy/systemd/mcp-sandboxd.service
+	install -D -m 0644 -t $(DESTDIR)$(prefix)/share/doc/mcp-sandboxd README.md LICENSE .env.example docs/*.md
+clean: ; rm -rf build compile_commands.json ## remove what was built
+help: ; @sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | sort ## list the targets
