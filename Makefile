@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 V ?= release
 B := build/$(V)
+# make Q= shows the commands.
+Q ?= @
 PKGS := fcgi jansson libcurl sqlite3 libuv libmd libseccomp
 
 # The layers, highest first: an archive per folder, linked in this order.
@@ -46,23 +48,24 @@ LDLIBS += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -pthread
 .PHONY: build unit e2e test asan tsan corpora fuzz fuzzers lint check coverage bench fmt docs compdb \
 	install run dev bootstrap clean help
 .DELETE_ON_ERROR:
+.SECONDARY:
 build: $(B)/mcp-sandboxd $(B)/mcp-sandboxd-agent ## compile the server and the agent
 $(B)/mcp-sandboxd: $(B)/fcgi/main.o $(LIBS)
-	$(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
+	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
 # The agent runs in foreign images: static, libc only, never instrumented.
 $(B)/mcp-sandboxd-agent: $(AGENT_SRC) $(wildcard fcgi/agent/*.h fcgi/wire/agentproto.h fcgi/base/*.h) $(B)/flags
 	@mkdir -p $(@D)
-	musl-gcc -static -Os -g0 -s -std=gnu17 $(filter-out -Wnull-dereference,$(WARN)) -D_GNU_SOURCE -Ifcgi -fno-asynchronous-unwind-tables -ffunction-sections -Wl,--gc-sections -o $@ $(AGENT_SRC)
+	$(Q)echo '  AGENT $@'; musl-gcc -static -Os -g0 -s -std=gnu17 $(filter-out -Wnull-dereference,$(WARN)) -D_GNU_SOURCE -Ifcgi -fno-asynchronous-unwind-tables -ffunction-sections -Wl,--gc-sections -o $@ $(AGENT_SRC)
 define archive
 $(B)/$(subst /,_,$(1)).a: $(patsubst %.c,$(B)/%.o,$(filter $(1)/%,$(SRC)))
-	@rm -f $$@; ar rcs $$@ $$^
+	$(Q)rm -f $$@; ar rcs $$@ $$^
 endef
 $(foreach d,$(LAYERS),$(eval $(call archive,$(d))))
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(LIBS)
-	$(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS) -lcmocka
+	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS) -lcmocka
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)echo '  CC    $<'; $(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 # Rebuild when the compiler or a flag changes.
 $(B)/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(ALL_CFLAGS)' | cmp -s - $@ || \
@@ -72,9 +75,9 @@ FORCE:
 
 # A fuzz target with the fuzzer (V=fuzz), or with a main that replays a corpus.
 $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(LIBS)
-	$(CC) $(LD_$(V)) -fsanitize=fuzzer -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
+	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) -fsanitize=fuzzer -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(LIBS)
-	$(CC) $(LD_$(V)) -o $@ $< $(B)/tests/fuzz/replay.o -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
+	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) -o $@ $< $(B)/tests/fuzz/replay.o -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
 
 unit: $(UNIT) ## unit tests
 	@scripts/run-tests $(UNIT)
