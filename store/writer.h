@@ -39,7 +39,7 @@ void store_close(struct store *s); /* an open transaction is undone; NULL is fin
 
 struct store_commit_info {
 	int64_t newest_event_id; /* newest event of this commit; 0: it had none */
-	int64_t duration_us;     /* from the first write to the end, without your turn */
+	int64_t duration_us;     /* how long this commit took */
 	bool wrote;              /* false: there was nothing to do */
 };
 int store_commit(struct store *s, struct store_commit_info *ret, struct err *e);

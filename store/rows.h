@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STORE_ROWS_H
+#define STORE_ROWS_H
+
+#include "store/db.h"
+#include "store/types.h"
+
+/*
+ * Rows into structs, for both halves. Each ROWS_* list of columns belongs to the
+ * function of its name; the statement selects exactly it. The functions step the
+ * statement to its end and fill `ret` only when all went well.
+ */
+#define ROWS_SANDBOX                                                                     \
+	"tenant, identifier, name, backend, container_id, image, policy_fingerprint, "   \
+	"state, created_at, expires_at, last_used_at, ttl_s, error"
+#define ROWS_RUN                                                                         \
+	"run_id, tenant, identifier, sandbox_name, sandbox_container_id, state, "        \
+	"created_at, started_at, ended_at, error, artifacts_error, cancel_requested, "   \
+	"continue_on_error, lock_sandbox, as_user = 'root', ttl_s"
+#define ROWS_EVENT                                                                       \
+	"event_id, seq, run_id, type, at, command_index, out_offset, truncated, data"
+
+int rows_sandboxes(struct db *d, sqlite3_stmt *st, struct store_sandboxes *ret,
+		   struct err *e);
+int rows_runs(struct db *d, sqlite3_stmt *st, struct store_runs *ret, struct err *e);
+
+/* Stops at the bounds, at least one event is taken; the statement may be left early. */
+struct rows_bound {
+	size_t max_events, max_bytes;
+	bool (*wanted)(void *arg, const char *run_id); /* NULL: all */
+	void *arg;
+};
+int rows_events(struct db *d, sqlite3_stmt *st, const struct rows_bound *b,
+		struct store_events *ret, int64_t *ret_last_id, struct err *e);
+
+/* Commands, artifacts and last_seq of a run whose run_id is set, into its memory. */
+int rows_run_commands(struct db *d, struct store_run *run, struct err *e);
+int rows_run_artifacts(struct db *d, struct store_run *run, struct err *e);
+int rows_run_last_seq(struct db *d, const char *run_id, int64_t *ret, struct err *e);
+
+/* The newest ended run of the identifier that has artifacts, copied into a. */
+int rows_latest_artifacts(struct db *d, const char *tenant, const char *identifier,
+			  struct store_arena *a, const char **ret_run_id, struct err *e);
+
+/* A column as a string in a; NULL for NULL. */
+const char *rows_text(struct store_arena *a, sqlite3_stmt *st, int column);
+
+#endif

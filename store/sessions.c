@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/tx.h"
+
+int store_session_open(struct store *s, const struct store_session *row, struct err *e)
+{
+	static const char sql[] =
+		"INSERT OR IGNORE INTO sessions(session_id, tenant, protocol_version,"
+		" client_name, client_version, created_at, last_seen_at)"
+		" VALUES (?, ?, ?, ?, ?, ?, ?)";
+	AUTO_STMT *st = tx_write(s, sql, e);
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(row->id), db_text(row->tenant),
+		db_text(row->protocol_version), db_text(row->client_name),
+		db_text(row->client_version), db_int(row->created_at),
+		db_int(row->last_seen_at));
+	return tx_run(s, st, NULL, e);
+}
+
+int store_session_close(struct store *s, const char *tenant, const char *id,
+			bool *ret_closed, struct err *e)
+{
+	static const char sql[] =
+		"DELETE FROM sessions WHERE session_id = ? AND tenant = ?";
+	AUTO_STMT *st = tx_write(s, sql, e);
+	int64_t n = 0;
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(id), db_text(tenant));
+	if (tx_run(s, st, &n, e) < 0)
+		return -1;
+	*ret_closed = n > 0;
+	return 0;
+}
+
+static int touch(struct store *s, const char *id, int64_t at, struct err *e)
+{
+	static const char sql[] = "UPDATE sessions SET last_seen_at = ?2"
+				  " WHERE session_id = ?1 AND last_seen_at < ?2";
+	AUTO_STMT *st = tx_write(s, sql, e);
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(id), db_int(at));
+	return tx_run(s, st, NULL, e);
+}
+
+int store_sessions_touch(struct store *s, const char *const *ids, size_t n, int64_t at,
+			 struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (touch(s, ids[i], at, e) < 0)
+			return -1;
+	return 0;
+}
+
+int store_sessions_expire(struct store *s, int64_t seen_before, int64_t *ret_count,
+			  struct err *e)
+{
+	static const char sql[] = "DELETE FROM sessions WHERE last_seen_at < ?";
+	AUTO_STMT *st = tx_write(s, sql, e);
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_int(seen_before));
+	return tx_run(s, st, ret_count, e);
+}
