@@ -8,6 +8,7 @@
  * sysadmin who looks in. Times are milliseconds since the epoch, UTC.
  */
 /* SQL is laid out by hand */
+/* SQL is laid out by hand. */
 /* clang-format off */
 static const char *const step_1[] = {
 	"CREATE TABLE meta (\n"
