@@ -12,11 +12,17 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-const repo = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
+export const repo = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 const variant = process.env.V ?? "release";
 export const binary = process.env.MCP_SANDBOXD ?? path.join(repo, "build", variant, "mcp-sandboxd");
 // The sandboxes' root file system takes minutes: made once, shared by all suites.
 const cache = process.env.MCP_TEST_CACHE ?? "/var/cache/mcp-sandboxd-test";
+
+export function shareImages(dataDir) {
+	fs.mkdirSync(path.join(cache, "images"), { recursive: true, mode: 0o755 });
+	fs.mkdirSync(dataDir, { mode: 0o755 });
+	fs.symlinkSync(path.join(cache, "images"), path.join(dataDir, "images"));
+}
 
 export async function freePort() {
 	const s = net.createServer().listen(0, "127.0.0.1");
@@ -43,13 +49,28 @@ export async function until(what, ms, ask) {
 	throw new Error(`${what}: not within ${ms} ms${last ? ` (${last.message})` : ""}`);
 }
 
-function alive(pid) {
-	try {
-		process.kill(pid, 0);
-		return true;
-	} catch {
-		return false;
+// What must not be there after a stop: mounts, processes, cgroups, sockets.
+export function traces(words, instance, runDir = `/run/mcp-sandboxd/${instance}`) {
+	const has = (text) => words.some((w) => w && text.includes(w));
+	const left = fs
+		.readFileSync("/proc/self/mountinfo", "utf8")
+		.replaceAll("\\040", " ")
+		.split("\n")
+		.filter(has)
+		.map((l) => `mount ${l}`);
+	for (const pid of fs.readdirSync("/proc").filter((n) => /^\d+$/.test(n))) {
+		try {
+			const line = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+			const cgroup = fs.readFileSync(`/proc/${pid}/cgroup`, "utf8");
+			if (has(line) || cgroup.includes(instance)) left.push(`process ${pid} ${line}`);
+		} catch {
+			// ended while we looked
+		}
 	}
+	const cgroups = execFileSync("find", ["/sys/fs/cgroup", "-type", "d", "-name", `*${instance}*`]);
+	left.push(...String(cgroups).split("\n").filter(Boolean).map((l) => `cgroup ${l}`));
+	if (fs.existsSync(runDir)) left.push(`folder ${runDir}`);
+	return left;
 }
 
 // "event:", "id:" and "data:" of one SSE answer, as objects; ends with the stream.
@@ -85,9 +106,7 @@ export class Server {
 			PORT: String(s.port),
 			...env,
 		};
-		fs.mkdirSync(path.join(cache, "images"), { recursive: true, mode: 0o755 });
-		fs.mkdirSync(s.dataDir, { mode: 0o755 });
-		fs.symlinkSync(path.join(cache, "images"), path.join(s.dataDir, "images"));
+		shareImages(s.dataDir);
 		s.log = path.join(s.dir, "server.log");
 		try {
 			await s.startServer();
@@ -214,35 +233,10 @@ export class Server {
 		if (this.nginx?.exitCode === null) this.nginx.kill("SIGTERM");
 		await this.nginx?.ended;
 		await this.stopServer();
-		const left = check ? this.traces() : [];
+		const left = check ? traces([this.dir, this.instance], this.instance, this.runDir) : [];
 		if (process.env.MCP_TEST_KEEP) console.error(`kept: ${this.dir}`);
 		else fs.rmSync(this.dir, { recursive: true, force: true });
 		if (left.length) throw new Error(`left behind:\n${left.join("\n")}`);
-	}
-
-	// What must not be there after a stop: mounts, processes, cgroups, sockets.
-	traces() {
-		const mine = [this.dir, this.instance];
-		const has = (text) => mine.some((m) => m && text.includes(m));
-		const left = fs
-			.readFileSync("/proc/self/mountinfo", "utf8")
-			.replaceAll("\\040", " ")
-			.split("\n")
-			.filter(has)
-			.map((l) => `mount ${l}`);
-		for (const pid of fs.readdirSync("/proc").filter((n) => /^\d+$/.test(n))) {
-			try {
-				const line = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
-				const cgroup = fs.readFileSync(`/proc/${pid}/cgroup`, "utf8");
-				if (has(line) || (this.instance && cgroup.includes(this.instance))) left.push(`process ${pid} ${line}`);
-			} catch {
-				// ended while we looked
-			}
-		}
-		const cgroups = execFileSync("find", ["/sys/fs/cgroup", "-type", "d", "-name", `*${this.instance}*`]);
-		left.push(...String(cgroups).split("\n").filter(Boolean).map((l) => `cgroup ${l}`));
-		if (this.runDir && fs.existsSync(this.runDir)) left.push(`folder ${this.runDir}`);
-		return left;
 	}
 }
 
@@ -259,5 +253,3 @@ export async function run(client, identifier, commands, options = {}) {
 	if (r.isError) throw new Error(r.content.map((c) => c.text).join("\n"));
 	return r.structuredContent;
 }
-
-export { alive };

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// From the inside: what a command may do, what it may not, and how it ends.
+import assert from "node:assert/strict";
+import http from "node:http";
+import os from "node:os";
+import { after, before, test } from "node:test";
+import { Server, run } from "./rig.mjs";
+
+let server, client;
+
+before(async () => {
+	server = await Server.start();
+	client = await server.connect();
+	await run(client, "inside", ["true"]);
+});
+after(async () => {
+	await client?.close();
+	await server?.stop();
+});
+
+async function one(command, options = {}, id = "inside") {
+	const { final } = await run(client, id, [command], options);
+	return final.commands[0];
+}
+
+test("exit codes are the command's own, also 124 and 137", async () => {
+	for (const code of [0, 1, 42, 124, 137, 255])
+		assert.equal((await one({ shell: `exit ${code}`, allow_failure: true })).exit_code, code);
+});
+
+test("a time-out ends the whole tree, also what ignores TERM and what left its session", async () => {
+	const mark = "31.4159";
+	const c = await one({ shell: `trap '' TERM; setsid sleep ${mark} & sleep ${mark} & wait; wait`, timeout_ms: 500 });
+	assert.equal(c.status, "timed_out");
+	const left = await one(`pgrep -fc 'sleep ${mark}' || true`);
+	assert.equal(left.stdout, "0\n");
+});
+
+test("a command whose child lives on ends when it ends", async () => {
+	const begun = Date.now();
+	const c = await one("sleep 61.7 & echo started");
+	assert.equal(c.stdout, "started\n");
+	assert.ok(Date.now() - begun < 10000);
+	await one("pkill -f 'sleep 61.7'");
+});
+
+test("bytes that are no text, a huge line and a character over a chunk's edge are kept", async () => {
+	const { final, run_id } = await run(client, "inside", [
+		"head -c 100000 /dev/urandom | tee /workspace/random",
+		"head -c 300000 /dev/zero | tr '\\0' x",
+		"printf '\\303'; sleep 0.2; printf '\\274'",
+	]);
+	const raw = Buffer.from(await (await server.get(`/mcp/runs/${run_id}/commands/0/stdout`)).arrayBuffer());
+	const sum = (await one("sha256sum </workspace/random | cut -d' ' -f1")).stdout.trim();
+	const { createHash } = await import("node:crypto");
+	assert.equal(createHash("sha256").update(raw).digest("hex"), sum);
+	assert.equal(final.commands[1].stdout_bytes, 300000);
+	assert.equal(final.commands[2].stdout, "ü");
+});
+
+test("endless output is cut at the cap, drained, and said so", async () => {
+	const c = await one({ shell: "head -c 20000000 /dev/zero | tr '\\0' y", timeout_ms: 60000 });
+	assert.equal(c.status, "completed");
+	assert.equal(c.stdout_truncated, true);
+	assert.equal(c.stdout_bytes, 20000000);
+});
+
+test("standard input is empty, not a hang", async () => {
+	assert.equal((await one("cat; echo end")).stdout, "end\n");
+});
+
+test("the environment arrives as given: quotes, newlines, dollars, bytes", async () => {
+	const value = "a 'b' \"c\" $HOME `id` \\ \n ü \t end";
+	const c = await one({ argv: ["sh", "-c", 'printf %s "$X"'], env: { X: value } });
+	assert.equal(c.stdout, value);
+});
+
+test("a script of megabytes runs", async () => {
+	const c = await one(`${": filler\n".repeat(250000)}echo big`);
+	assert.equal(c.stdout, "big\n");
+});
+
+test("a fork bomb meets the pids limit and the sandbox goes on", async () => {
+	await one({ shell: "f() { f | f & }; f; sleep 1", timeout_ms: 3000, allow_failure: true });
+	assert.equal((await one("echo ok")).stdout, "ok\n");
+});
+
+test("filling memory ends the command, not the sandbox", async () => {
+	const c = await one({ argv: ["python3", "-c", "x = bytearray(4 << 30); print(len(x))"], allow_failure: true, timeout_ms: 60000 });
+	assert.notEqual(c.status, "completed");
+	assert.equal((await one("echo ok")).stdout, "ok\n");
+});
+
+test("there is a public network or none, and never the host or a private one", async () => {
+	const victim = http.createServer((_, r) => r.end("reached")).listen(0, "0.0.0.0");
+	await new Promise((r) => victim.on("listening", r));
+	const { port } = victim.address();
+	const own = Object.values(os.networkInterfaces()).flat().filter((a) => a.family === "IPv4").map((a) => a.address);
+	try {
+		for (const host of [...own, "169.254.169.254", "10.0.2.2", "192.168.0.1"]) {
+			const c = await one({ shell: `curl -s --max-time 2 http://${host}:${port}/ || echo closed`, allow_failure: true });
+			assert.equal(c.stdout, "closed\n", host);
+		}
+	} finally {
+		victim.close();
+	}
+});
+
+test("sandboxes do not see each other or the host", async () => {
+	await one("sleep 50 & echo secret >/workspace/secret; echo $!", {}, "other");
+	assert.notEqual((await one({ shell: "cat /workspace/secret", allow_failure: true })).exit_code, 0);
+	const c = await one("ls /proc | grep -c '^[0-9]'", { as_user: "root" });
+	assert.ok(Number(c.stdout) < 20);
+	assert.notEqual((await one({ shell: "ls /run/mcp-sandboxd; cat /proc/1/environ", allow_failure: true })).exit_code, 0);
+	await client.callTool({ name: "delete_sandbox", arguments: { identifier: "other" } });
+});
+
+test("root in a sandbox cannot mount, load or reach devices", async () => {
+	for (const shell of ["mount -t tmpfs x /mnt", "mknod /tmp/sda b 8 0", "echo b >/proc/sysrq-trigger", "chroot / dmesg"]) {
+		const c = await one({ shell, allow_failure: true }, { as_user: "root" });
+		assert.notEqual(c.exit_code, 0, shell);
+	}
+});
+
+test("only regular files come out as artifacts; links, fifos and devices do not", async () => {
+	const { final, run_id } = await run(client, "inside", [
+		"cd /artifacts && ln -s /etc/shadow link && ln -s / root && mkfifo fifo && echo ok >file && mkdir -p d && ln file d/hard && truncate -s 10G sparse && echo odd >'a b;\"c.txt'",
+	]);
+	const paths = final.artifacts.map((a) => a.path);
+	assert.ok(paths.includes("file"));
+	for (const p of ["link", "root", "fifo", "sparse"]) assert.ok(!paths.includes(p), p);
+	for (const p of ["link", "root/etc/passwd", "fifo", "sparse"]) {
+		const r = await server.get(`/artifacts/inside/${run_id}/${p}`);
+		await r.body.cancel();
+		assert.equal(r.status, 404, p);
+	}
+	const odd = await server.get(`/artifacts/inside/${run_id}/${encodeURIComponent('a b;"c.txt')}`);
+	assert.equal(await odd.text(), "odd\n");
+	await run(client, "inside", ["rm -rf /artifacts/*"]);
+});
+
+test("many first calls for one identifier share one sandbox", async () => {
+	const all = await Promise.all(Array.from({ length: 8 }, (_, i) => run(client, "crowd", [`echo ${i}; cat /proc/sys/kernel/hostname`])));
+	assert.equal(new Set(all.map((r) => r.sandbox_name)).size, 1);
+	all.forEach((r, i) => assert.equal(r.final.commands[0].stdout.split("\n")[0], String(i)));
+	await client.callTool({ name: "delete_sandbox", arguments: { identifier: "crowd" } });
+});
+
+test("a delete in the middle of a run ends it as canceled or failed, with the reason", async () => {
+	const { run_id } = await run(client, "doomed", ["sleep 100"], { await_completion: false });
+	await new Promise((r) => setTimeout(r, 1500));
+	await client.callTool({ name: "delete_sandbox", arguments: { identifier: "doomed" } });
+	const final = await server.ended(run_id);
+	assert.ok(["canceled", "failed"].includes(final.state));
+	assert.match(final.error, /delete/);
+});
