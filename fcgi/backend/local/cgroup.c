@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend/local/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+
+static const struct {
+	const char *controller, *what;
+	const char *file[2], *value[2]; /* of version 1, 2: a limit to try */
+} limits[CGROUP_LIMIT_COUNT] = {
+	[CGROUP_CPU] = {"cpu",
+			"CPU time",
+			{"cpu.cfs_quota_us", "cpu.max"},
+			{"50000", "50000 100000"}},
+	[CGROUP_MEMORY] = {"memory",
+			   "memory",
+			   {"memory.limit_in_bytes", "memory.max"},
+			   {"67108864", "67108864"}},
+	[CGROUP_PIDS] = {"pids",
+			 "the number of processes",
+			 {"pids.max", "pids.max"},
+			 {"64", "64"}},
+};
+static const char *const swap_file[2] = {"memory.memsw.limit_in_bytes",
+					 "memory.swap.max"};
+static const char *const swap_value[2] = {"67108864", "0"};
+
+/* /proc escapes blanks in paths as \040; such a mount of cgroups is not ours. */
+struct mount {
+	struct str point, type, options;
+};
+
+/* One line of mountinfo: proc_pid_mountinfo(5). */
+static bool mount_parse(struct str line, struct mount *ret)
+{
+	struct str field, rest = line;
+	int i;
+
+	for (i = 0; str_cut(&rest, ' ', &field); i++) {
+		if (i == 4)
+			ret->point = field;
+		if (str_eq(field, "-"))
+			return i >= 6 && str_cut(&rest, ' ', &ret->type) &&
+			       str_cut(&rest, ' ', &field) &&
+			       str_cut(&rest, ' ', &ret->options);
+	}
+	return false;
+}
+
+static void mount_add(struct cgroups *c, const struct mount *m)
+{
+	char *point = xstrndup(m->point.p, m->point.n);
+	AUTO_FREE char *options = xstrndup(m->options.p, m->options.n);
+	size_t n = strv_len(c->mounts), i;
+
+	c->mounts = xreallocarray(c->mounts, n + 2, sizeof *c->mounts);
+	c->mounts[n] = point;
+	c->mounts[n + 1] = NULL;
+	for (i = 0; !c->v2 && i < CGROUP_LIMIT_COUNT; i++)
+		if (!c->dir[i] && str_list_has(options, limits[i].controller))
+			c->dir[i] = xasprintf("%s%s", point, c->parent);
+}
+
+/* Version 2 alone: the root's own list says which controllers there are. */
+static void find_v2(struct cgroups *c)
+{
+	AUTO_FREE char *path = xasprintf("%s/cgroup.controllers", c->mounts[0]);
+	AUTO_BUF text = BUF_INIT(4096);
+	struct err e = ERR_INIT;
+	struct str rest, word;
+	int i;
+
+	c->v2 = true;
+	if (io_read_file(path, &text, &e) < 0)
+		return;
+	rest = str_trim((struct str){text.p, text.len});
+	while (str_cut(&rest, ' ', &word))
+		for (i = 0; i < CGROUP_LIMIT_COUNT; i++)
+			if (str_eq(word, limits[i].controller) && !c->dir[i])
+				c->dir[i] = xasprintf("%s%s", c->mounts[0], c->parent);
+}
+
+static int find_mounts(struct cgroups *c, struct err *e)
+{
+	AUTO_BUF text = BUF_INIT(8 << 20);
+	struct str rest, line;
+	struct mount m;
+	bool v1 = false;
+
+	if (io_read_file("/proc/self/mountinfo", &text, e) < 0)
+		return -1;
+	rest = (struct str){text.p, text.len};
+	while (str_cut(&rest, '\n', &line)) {
+		if (!mount_parse(line, &m))
+			continue;
+		if (!str_eq(m.type, "cgroup") && !str_eq(m.type, "cgroup2"))
+			continue;
+		v1 = v1 || str_eq(m.type, "cgroup");
+		mount_add(c, &m);
+	}
+	if (!c->mounts)
+		return err_set(e, ERR_BACKEND,
+			       "no control groups are mounted on /sys/fs/cgroup: limits "
+			       "and a safe stop of sandboxes need them");
+	if (!v1)
+		find_v2(c);
+	return 0;
+}
+
+static int write_file(const char *dir, const char *file, const char *value)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, file);
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+	size_t n = strlen(value);
+
+	return fd >= 0 && write(fd, value, n) == (ssize_t)n ? 0 : -1;
+}
+
+/* Hands the controllers down to the groups of the sandboxes (version 2). */
+static void enable_v2(const struct cgroups *c)
+{
+	AUTO_FREE char *ours = xasprintf("%s%s", c->mounts[0], c->parent);
+	char word[32];
+	int i;
+
+	mkdir(ours, 0755);
+	for (i = 0; i < CGROUP_LIMIT_COUNT; i++) {
+		snprintf(word, sizeof word, "+%s", limits[i].controller);
+		if (c->dir[i] &&
+		    (write_file(c->mounts[0], "cgroup.subtree_control", word) < 0 ||
+		     write_file(ours, "cgroup.subtree_control", word) < 0))
+			continue; /* the try that follows finds out */
+	}
+}
+
+/* Sets a limit in a group made for it. */
+static bool try_limit(const struct cgroups *c, int i, const char *file, const char *value)
+{
+	AUTO_FREE char *group = xasprintf("%s/probe", c->dir[i]);
+	bool good;
+
+	mkdir(c->dir[i], 0755);
+	if (mkdir(group, 0755) < 0 && errno != EEXIST)
+		return false;
+	/* memory + swap must not be below memory */
+	if (strcmp(file, swap_file[0]) == 0)
+		write_file(group, limits[i].file[0], limits[i].value[0]);
+	good = write_file(group, file, value) == 0;
+	rmdir(group);
+	return good;
+}
+
+static void try_all(struct cgroups *c, backend_progress_fn *progress, void *arg)
+{
+	char line[256];
+	int i;
+
+	for (i = 0; i < CGROUP_LIMIT_COUNT; i++) {
+		c->enforced[i] = c->dir[i] && try_limit(c, i, limits[i].file[c->v2],
+							limits[i].value[c->v2]);
+		if (c->enforced[i])
+			continue;
+		snprintf(line, sizeof line,
+			 "warning: the limit of %s cannot be enforced here (cgroup "
+			 "controller '%s' is missing or not delegated)",
+			 limits[i].what, limits[i].controller);
+		progress(arg, line);
+	}
+	c->swap = c->enforced[CGROUP_MEMORY] &&
+		  try_limit(c, CGROUP_MEMORY, swap_file[c->v2], swap_value[c->v2]);
+	if (c->enforced[CGROUP_MEMORY] && !c->swap)
+		progress(arg, "warning: swap of sandboxes cannot be limited here (the "
+			      "kernel does not count it): with swap on, they may use "
+			      "more than their memory limit");
+}
+
+int cgroups_open(const char *parent, backend_progress_fn *progress, void *arg,
+		 struct cgroups *ret, struct err *e)
+{
+	struct cgroups c = {.parent = xstrdup(parent)};
+
+	if (find_mounts(&c, e) < 0) {
+		cgroups_release(&c);
+		return -1;
+	}
+	if (c.v2)
+		enable_v2(&c);
+	try_all(&c, progress, arg);
+	*ret = c;
+	return 0;
+}
+
+int cgroups_oom_kills(const struct cgroups *c, const char *child, uint64_t *ret,
+		      struct err *e)
+{
+	AUTO_FREE char *path = NULL, *digits = NULL;
+	AUTO_BUF text = BUF_INIT(4096);
+	struct str rest, line, word;
+	int64_t n;
+
+	if (!c->dir[CGROUP_MEMORY])
+		return err_set(e, ERR_NOT_FOUND, "no memory controller");
+	path = xasprintf("%s/%s/%s", c->dir[CGROUP_MEMORY], child,
+			 c->v2 ? "memory.events" : "memory.oom_control");
+	if (io_read_file(path, &text, e) < 0)
+		return -1;
+	rest = (struct str){text.p, text.len};
+	while (str_cut(&rest, '\n', &line)) {
+		if (!str_cut(&line, ' ', &word) || !str_eq(word, "oom_kill"))
+			continue;
+		digits = xstrndup(line.p ? line.p : "", line.n);
+		if (num_parse(digits, 0, INT64_MAX, &n, e) < 0)
+			return -1;
+		*ret = (uint64_t)n;
+		return 0;
+	}
+	return err_set(e, ERR_NOT_FOUND, "the kernel does not count oom kills");
+}
+
+void cgroups_remove(const struct cgroups *c, const char *child)
+{
+	size_t i;
+
+	for (i = 0; c->mounts && c->mounts[i]; i++) {
+		AUTO_FREE char *dir = xasprintf("%s%s", c->mounts[i], c->parent);
+
+		if (child) {
+			AUTO_FREE char *group = xasprintf("%s/%s", dir, child);
+
+			rmdir(group);
+		}
+		rmdir(dir); /* refused while another group is in it: as it should */
+	}
+}
+
+void cgroups_release(struct cgroups *c)
+{
+	int i;
+
+	for (i = 0; i < CGROUP_LIMIT_COUNT; i++)
+		free(c->dir[i]);
+	free(c->parent);
+	strv_free(c->mounts);
+	*c = (struct cgroups){0};
+}

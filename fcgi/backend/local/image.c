@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend/local/image.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/local/aptsource.h"
+#include "backend/local/shift.h"
+#include "backend/local/thread.h"
+#include "base/auto.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/proc.h"
+#include "base/sha256.h"
+
+static const char packages[] =
+	"--include=apt,bash,bzip2,ca-certificates,coreutils,curl,diffutils,file,"
+	"findutils,"
+	"git,grep,gzip,less,patch,procps,python3,python3-pip,python3-venv,sed,tar,unzip,"
+	"util-linux,xz-utils,zip";
+
+/*
+ * Shell text that mmdebstrap runs with the tree as $1: the users' places; pip
+ * may install beside the distribution's packages, the whole system is the user's
+ * own; and services are not started when they are installed, there is no init.
+ */
+static const char *const hooks[] = {
+	"--customize-hook=chroot \"$1\" useradd -m -u 1000 -U -s /bin/bash sandbox",
+	"--customize-hook=install -d -o 1000 -g 1000 \"$1/workspace\" \"$1/artifacts\"",
+	"--customize-hook=printf '[global]\\nbreak-system-packages = true\\n' "
+	">\"$1/etc/pip.conf\"",
+	"--customize-hook=printf '#!/bin/sh\\nexit 101\\n' >\"$1/usr/sbin/policy-rc.d\"; "
+	"chmod 755 \"$1/usr/sbin/policy-rc.d\"",
+	"--customize-hook=rm -f \"$1/etc/resolv.conf\" \"$1/etc/hostname\"; "
+	": >\"$1/etc/resolv.conf\"",
+};
+enum { HOOKS = sizeof hooks / sizeof hooks[0], RECIPE_VERSION = 1 };
+
+/* One build: what the thread that runs it needs. */
+struct build {
+	const char *target;
+	const char *suite;
+	char **sources;
+	backend_progress_fn *progress;
+	void *arg;
+	char line[256]; /* of its output, as far as it has come */
+	size_t len;
+};
+
+bool image_name_ok(const char *s)
+{
+	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789._-");
+
+	return n > 0 && n <= 64 && s[n] == '\0' && s[0] != '.' && s[0] != '-';
+}
+
+static void on_output(void *arg, const char *p, size_t n)
+{
+	struct build *b = arg;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (p[i] != '\n' && p[i] != '\r') {
+			if (b->len < sizeof b->line - 1)
+				b->line[b->len++] = p[i];
+			continue;
+		}
+		b->line[b->len] = '\0';
+		if (strstr(b->line, "running --customize-hook"))
+			b->len = 0; /* our own shell text: nothing to tell */
+		else if (strncmp(b->line, "I: ", 3) == 0 ||
+			 strncmp(b->line, "W: ", 3) == 0 ||
+			 strncmp(b->line, "E: ", 3) == 0)
+			b->progress(b->arg, b->line + 3);
+		b->len = 0;
+	}
+}
+
+/* On a thread of its own: mounts that mmdebstrap makes end with it. */
+static int run_mmdebstrap(void *arg, struct err *e)
+{
+	struct build *b = arg;
+	const char *argv[16 + HOOKS + APT_SOURCES_MAX];
+	struct proc p = {.argv = argv,
+			 .timeout_ms = 3600 * 1000,
+			 .on_output = on_output,
+			 .arg = b};
+	int n = 0, i;
+
+	argv[n++] = "mmdebstrap";
+	argv[n++] = "--mode=root";
+	argv[n++] = "--variant=apt";
+	argv[n++] = "--format=directory";
+	argv[n++] = "--dpkgopt=path-exclude=/usr/share/man/*";
+	argv[n++] = packages;
+	for (i = 0; i < HOOKS; i++)
+		argv[n++] = hooks[i];
+	argv[n++] = b->suite;
+	argv[n++] = b->target;
+	for (i = 0; b->sources[i]; i++)
+		argv[n++] = b->sources[i];
+	argv[n] = NULL;
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return err_sys(e, "make a mount namespace");
+	return proc_run_ok(&p, NULL, e);
+}
+
+/* The name of the recipe: what the tree depends on, hashed. */
+static char *recipe(const struct build *b)
+{
+	AUTO_BUF text = BUF_INIT(65536);
+	char hex[SHA256_HEX_LEN + 1];
+	int i;
+
+	buf_printf(&text, "%d %s %s", RECIPE_VERSION, b->suite, packages);
+	for (i = 0; i < HOOKS; i++)
+		buf_puts(&text, hooks[i]);
+	for (i = 0; b->sources[i]; i++)
+		buf_puts(&text, b->sources[i]);
+	sha256_hex(text.p, text.len, hex);
+	return xasprintf("r-%.12s", hex);
+}
+
+static int sync_tree(const char *path, struct err *e)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || syncfs(fd) < 0 ? err_sys(e, "sync %s", path) : 0;
+}
+
+static int build_tree(const struct conf *c, struct build *b, const char *final,
+		      struct err *e)
+{
+	AUTO_FREE char *tool = proc_find("mmdebstrap");
+
+	if (!tool)
+		return err_set(e, ERR_BACKEND,
+			       "the root file system of the sandboxes is made with "
+			       "mmdebstrap: install the package mmdebstrap");
+	b->progress(b->arg,
+		    "making the root file system of the sandboxes (once; about half "
+		    "a minute and 400 MB)");
+	if (io_rmtree(b->target, e) < 0 || thread_run(run_mmdebstrap, b, e) < 0)
+		return -1;
+	b->progress(b->arg, "giving its files to the sandboxes' own user ids");
+	if (shift_owners(b->target, c->uid_base, e) < 0 || sync_tree(b->target, e) < 0)
+		return -1;
+	if (rename(b->target, final) < 0)
+		return err_sys(e, "rename to %s", final);
+	b->progress(b->arg, "the root file system is ready");
+	return 0;
+}
+
+/* base/rootfs -> folder, replaced at once; for people who look, and for imports. */
+static int point_rootfs(const char *base, const char *folder, struct err *e)
+{
+	AUTO_FREE char *link = xasprintf("%s/rootfs", base);
+	AUTO_FREE char *aside = xasprintf("%s/.rootfs", base);
+
+	unlink(aside);
+	if (symlink(folder, aside) < 0 || rename(aside, link) < 0)
+		return err_sys(e, "make %s", link);
+	return 0;
+}
+
+static int ensure_default(const struct conf *c, const char *base, struct build *b,
+			  char **ret_folder, struct err *e)
+{
+	AUTO_FREE char *suite = NULL, *folder = NULL, *final = NULL, *aside = NULL;
+	int rc = -1;
+
+	if (aptsource_suite(c->rootfs_suite, &suite, e) < 0)
+		return -1;
+	b->suite = suite;
+	b->sources = aptsource_list(suite, c->rootfs_mirror);
+	folder = recipe(b);
+	final = xasprintf("%s/%s", base, folder);
+	aside = xasprintf("%s/.new", base);
+	b->target = aside;
+	if ((io_exists(final) || build_tree(c, b, final, e) == 0) &&
+	    point_rootfs(base, folder, e) == 0) {
+		*ret_folder = MOVE(folder);
+		rc = 0;
+	}
+	strv_free(b->sources);
+	return rc;
+}
+
+/* The folder that base/rootfs is or points to. */
+static int real_folder(const char *base, char **ret, struct err *e)
+{
+	AUTO_FREE char *path = xasprintf("%s/rootfs", base);
+	char to[NAME_MAX + 1];
+	ssize_t n = readlink(path, to, sizeof to - 1);
+
+	if (n < 0 && errno != EINVAL)
+		return err_set(e, ERR_NOT_FOUND,
+			       "SANDBOX_IMAGE: there is no %s; put a root file system "
+			       "there, or use the image `default`",
+			       path);
+	if (n < 0) {
+		*ret = xstrdup("rootfs");
+		return 0;
+	}
+	to[n] = '\0';
+	if (!image_name_ok(to))
+		return err_set(e, ERR_INVALID, "%s does not point beside itself", path);
+	*ret = xstrdup(to);
+	return 0;
+}
+
+int image_ensure(const struct conf *c, backend_progress_fn *progress, void *arg,
+		 char **ret, struct err *e)
+{
+	AUTO_FREE char *base = NULL, *folder = NULL;
+	struct build b = {.progress = progress, .arg = arg};
+	int rc;
+
+	if (!image_name_ok(c->image))
+		return err_set(e, ERR_INVALID,
+			       "SANDBOX_IMAGE is not the name of an image of the local "
+			       "backend: up to 64 of a-z 0-9 . _ -");
+	base = xasprintf("%s/images/%s", c->data_dir, c->image);
+	if (strcmp(c->image, "default") == 0) {
+		if (io_mkdirs(base, 0700, e) < 0)
+			return -1;
+		rc = ensure_default(c, base, &b, &folder, e);
+	} else {
+		rc = real_folder(base, &folder, e);
+	}
+	if (rc < 0)
+		return err_wrap(e, "image %s", c->image);
+	*ret = xasprintf("%s/%s", c->image, folder);
+	return 0;
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend/local/local.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "backend/local/box.h"
+#include "backend/local/runtime.h"
+#include "backend/local/setup.h"
+#include "backend/local/trash.h"
+#include "base/auto.h"
+#include "base/io.h"
+#include "base/mem.h"
+
+enum { KILL_WAIT_MS = 10000, AGENT_BACKLOG = 16 };
+
+static struct local *local_of(struct backend *b)
+{
+	return (struct local *)(void *)b;
+}
+
+static int check_name(const char *name, struct err *e)
+{
+	if (box_name_ok(name))
+		return 0;
+	return err_set(e, ERR_INVALID, "not the name of a sandbox");
+}
+
+static char *box_dir(const struct local *l, const char *name)
+{
+	return xasprintf("%s/%s", l->sandboxes_dir, name);
+}
+
+/*
+ * The address of an agent's socket. Through the folder's descriptor: RUN_DIR may
+ * be longer than sun_path. The folder is root's alone, so no sandbox can put
+ * something else in the place of a socket.
+ */
+static int agent_address(const struct local *l, const char *name, struct sockaddr_un *ret,
+			 struct err *e)
+{
+	int n;
+
+	ret->sun_family = AF_UNIX;
+	n = snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/%s",
+		     l->agents_fd, name);
+	if (n < 0 || (size_t)n >= sizeof ret->sun_path)
+		return err_set(e, ERR_INVALID, "the name of a sandbox is too long");
+	return 0;
+}
+
+static int agent_listen(const struct local *l, const char *name, int *ret_fd,
+			struct err *e)
+{
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un a = {0};
+
+	if (fd < 0)
+		return err_sys(e, "make the agent's socket");
+	if (agent_address(l, name, &a, e) < 0)
+		return -1;
+	unlinkat(l->agents_fd, name, 0);
+	if (bind(fd, (struct sockaddr *)&a, sizeof a) < 0 ||
+	    listen(fd, AGENT_BACKLOG) < 0)
+		return err_sys(e, "bind the agent's socket");
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+static int local_connect(struct backend *b, const char *name, int *ret_fd, struct err *e)
+{
+	struct local *l = local_of(b);
+	AUTO_CLOSE int fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un a = {0};
+
+	if (fd < 0)
+		return err_sys(e, "make a socket");
+	if (check_name(name, e) < 0 || agent_address(l, name, &a, e) < 0)
+		return -1;
+	if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0) {
+		if (errno == ENOENT || errno == ECONNREFUSED)
+			return err_set(e, ERR_NOT_FOUND, "the sandbox does not run");
+		if (errno == EAGAIN)
+			return err_set(e, ERR_BUSY, "the agent does not accept");
+		return err_sys(e, "connect to the agent");
+	}
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+/* Ends what may run under that name and forgets it; the files stay. */
+static int halt(struct local *l, const char *name, struct box *box, struct err *e)
+{
+	if (pidref_kill(&box->init, KILL_WAIT_MS, e) < 0 ||
+	    runtime_delete(l->runtime, l->runtime_dir, name, e) < 0)
+		return -1;
+	unlinkat(l->agents_fd, name, 0);
+	if (l->gateway)
+		gateway_slot_put(l->gateway, box->slot);
+	box->slot = -1;
+	box->init = (struct pidref){0};
+	return 0;
+}
+
+static int local_stop(struct backend *b, const char *name, struct err *e)
+{
+	struct local *l = local_of(b);
+	AUTO_FREE char *dir = NULL;
+	AUTO_BOX box = BOX_INIT;
+
+	if (check_name(name, e) < 0)
+		return -1;
+	dir = box_dir(l, name);
+	if (box_read(dir, &box, e) < 0) {
+		if (e->kind != ERR_NOT_FOUND)
+			return -1;
+		*e = (struct err)ERR_INIT;
+		return 0;
+	}
+	if (halt(l, name, &box, e) < 0)
+		return -1;
+	return box_write(dir, &box, e);
+}
+
+static int local_remove(struct backend *b, const char *name, bool *ret_existed,
+			struct err *e)
+{
+	struct local *l = local_of(b);
+	AUTO_FREE char *dir = NULL;
+	AUTO_BOX box = BOX_INIT;
+	struct err ignored = ERR_INIT;
+
+	if (check_name(name, e) < 0)
+		return -1;
+	dir = box_dir(l, name);
+	if (!io_exists(dir)) {
+		*ret_existed = false;
+		return 0;
+	}
+	/* Without a state there is nothing to kill by; the runtime may still know. */
+	if (box_read(dir, &box, &ignored) < 0)
+		box = (struct box)BOX_INIT;
+	if (halt(l, name, &box, e) < 0 || trash_put(l->trash, dir, e) < 0)
+		return -1;
+	*ret_existed = true;
+	return 0;
+}
+
+static int write_config(const struct local *l, const struct sandbox_spec *spec,
+			const char *dir, struct err *e)
+{
+	static const char *const args[] = {OCI_AGENT, "init", "--listen-fd", "3", NULL};
+	AUTO_FREE char *rootfs = xasprintf("%s/merged", dir);
+	AUTO_FREE char *config = xasprintf("%s/config.json", dir);
+	AUTO_FREE char *hosts = xasprintf("%s/hosts", dir);
+	AUTO_FREE char *resolv = xasprintf("%s/resolv.conf", l->run_dir);
+	AUTO_FREE char *text = NULL, *hosts_text = NULL;
+	struct oci_spec s = {.rootfs = rootfs,
+			     .args = args,
+			     .hostname = spec->name,
+			     .cgroup_child = spec->name,
+			     .agent_file = l->agent_file,
+			     .hosts_file = hosts,
+			     .resolv_file = l->gateway ? resolv : NULL,
+			     .cpu_cores = spec->cpu_cores,
+			     .memory_mb = spec->memory_mb,
+			     .pids = spec->pids};
+
+	setup_oci(l, &s);
+	hosts_text = xasprintf("127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost\n",
+			       spec->name);
+	if (oci_config(&s, &text, e) < 0 || box_write_file(config, text, 0600, 0, e) < 0)
+		return -1;
+	return box_write_file(hosts, hosts_text, 0644, s.uid_base, e);
+}
+
+/* The folder as it must be before a start; *box says what was there. */
+static int prepare(struct local *l, const struct sandbox_spec *spec, const char *dir,
+		   struct box *box, struct err *e)
+{
+	struct err ignored = ERR_INIT;
+
+	if (box_read(dir, box, &ignored) < 0) {
+		*box = (struct box)BOX_INIT;
+	} else if (pidref_alive(&box->init)) {
+		return err_set(e, ERR_CONFLICT, "the sandbox runs already");
+	}
+	if (halt(l, spec->name, box, e) < 0) /* what a crash may have left */
+		return -1;
+	if (spec->fresh || !box->image) {
+		if (trash_put(l->trash, dir, e) < 0)
+			return -1;
+		box_release(box);
+		box->image = xstrdup(l->image_lower);
+	}
+	box->fresh = box->fingerprint == NULL;
+	free(box->fingerprint);
+	box->fingerprint = xstrdup(l->fingerprint);
+	if (mkdir(dir, 0711) < 0 && errno != EEXIST)
+		return err_sys(e, "make %s", dir);
+	return box_make_dirs(dir, l->conf->uid_base, e);
+}
+
+static int launch(struct local *l, const struct sandbox_spec *spec, const char *dir,
+		  struct box *box, struct err *e)
+{
+	AUTO_FREE char *lower = xasprintf("%s/images/%s", l->conf->data_dir, box->image);
+	AUTO_CLOSE int fd = -1;
+	pid_t pid;
+	struct runtime_run run = {.runtime = l->runtime,
+				  .state_dir = l->runtime_dir,
+				  .id = spec->name,
+				  .dir = dir,
+				  .lower = lower,
+				  .detach = true,
+				  .ret_pid = &pid};
+
+	if (agent_listen(l, spec->name, &fd, e) < 0 ||
+	    write_config(l, spec, dir, e) < 0 || box_write(dir, box, e) < 0)
+		return -1;
+	run.pass_fd = fd;
+	if (runtime_run(&run, e) < 0 || pidref_of(pid, &box->init, e) < 0)
+		return -1;
+	if (l->gateway && (gateway_slot_take(l->gateway, &box->slot, e) < 0 ||
+			   gateway_attach(l->gateway, box->slot, pid, e) < 0))
+		return -1;
+	return box_write(dir, box, e);
+}
+
+static void describe(const char *name, const struct box *box, struct sandbox_info *ret)
+{
+	ret->name = xstrdup(name);
+	ret->container_id = xstrdup(name);
+	ret->image = xstrdup(box->image);
+	ret->policy_fingerprint = xstrdup(box->fingerprint);
+	ret->running = pidref_alive(&box->init);
+	ret->fresh = box->fresh;
+}
+
+static int local_create(struct backend *b, const struct sandbox_spec *spec,
+			struct sandbox_info *ret, struct err *e)
+{
+	struct local *l = local_of(b);
+	AUTO_FREE char *dir = NULL;
+	AUTO_BOX box = BOX_INIT;
+	struct err ignored = ERR_INIT;
+
+	if (check_name(spec->name, e) < 0)
+		return -1;
+	dir = box_dir(l, spec->name);
+	if (l->gateway && gateway_check(l->gateway, e) < 0)
+		return -1;
+	if (prepare(l, spec, dir, &box, e) < 0)
+		return -1;
+	if (launch(l, spec, dir, &box, e) < 0) {
+		halt(l, spec->name, &box, &ignored);
+		return err_wrap(e, "start the sandbox");
+	}
+	describe(spec->name, &box, ret);
+	return 0;
+}
+
+static int local_list(struct backend *b, struct sandbox_list *ret, struct err *e)
+{
+	struct local *l = local_of(b);
+	struct sandbox_list list = {0};
+	struct dirent **names = NULL;
+	int i, n = scandir(l->sandboxes_dir, &names, NULL, alphasort);
+
+	if (n < 0)
+		return err_sys(e, "list %s", l->sandboxes_dir);
+	for (i = 0; i < n; i++) {
+		AUTO_FREE char *dir = box_dir(l, names[i]->d_name);
+		AUTO_BOX box = BOX_INIT;
+		struct err ignored = ERR_INIT;
+
+		if (box_name_ok(names[i]->d_name) && box_read(dir, &box, &ignored) == 0) {
+			list.v = xreallocarray(list.v, list.n + 1, sizeof *list.v);
+			describe(names[i]->d_name, &box, &list.v[list.n++]);
+		}
+		free(names[i]);
+	}
+	free(names);
+	*ret = list;
+	return 0;
+}
+
+static int local_oom_kills(struct backend *b, const char *name, uint64_t *ret,
+			   struct err *e)
+{
+	if (check_name(name, e) < 0)
+		return -1;
+	return cgroups_oom_kills(&local_of(b)->cgroups, name, ret, e);
+}
+
+static int local_probe(struct backend *b, struct err *e)
+{
+	struct local *l = local_of(b);
+
+	if (access(l->runtime, X_OK) < 0)
+		return err_sys(e, "%s", l->runtime);
+	if (access(l->agent_file, R_OK) < 0)
+		return err_sys(e, "%s", l->agent_file);
+	if (access(l->sandboxes_dir, W_OK) < 0)
+		return err_sys(e, "%s", l->sandboxes_dir);
+	return l->gateway ? gateway_check(l->gateway, e) : 0;
+}
+
+/*
+ * After a crash: a folder that was never used goes, a start that was not
+ * finished is undone, what runs keeps its address and gets its network back.
+ */
+static int settle(struct local *l, const char *name, bool new_gateway, struct err *e)
+{
+	AUTO_FREE char *dir = box_dir(l, name);
+	AUTO_BOX box = BOX_INIT;
+	struct err none = ERR_INIT;
+
+	if (!box_name_ok(name) || box_read(dir, &box, &none) < 0) {
+		if (box_name_ok(name) &&
+		    runtime_delete(l->runtime, l->runtime_dir, name, e) < 0)
+			return -1;
+		return trash_put(l->trash, dir, e);
+	}
+	if (!pidref_alive(&box.init)) {
+		if (halt(l, name, &box, e) < 0)
+			return -1;
+		return box_write(dir, &box, e);
+	}
+	if (!l->gateway || box.slot < 0)
+		return 0;
+	gateway_slot_mark(l->gateway, box.slot);
+	return new_gateway ? gateway_attach(l->gateway, box.slot, box.init.pid, e) : 0;
+}
+
+static void settle_all(struct local *l, bool new_gateway)
+{
+	struct dirent **names = NULL;
+	int i, n = scandir(l->sandboxes_dir, &names, NULL, alphasort);
+
+	for (i = 0; i < n; i++) {
+		struct err e = ERR_INIT;
+
+		if (strcmp(names[i]->d_name, ".") != 0 &&
+		    strcmp(names[i]->d_name, "..") != 0 &&
+		    settle(l, names[i]->d_name, new_gateway, &e) < 0)
+			l->progress(l->progress_arg, e.msg);
+		free(names[i]);
+	}
+	free(names);
+}
+
+static int open_network(struct local *l, bool *ret_new, struct err *e)
+{
+	AUTO_FREE char *path = xasprintf("%s/resolv.conf", l->run_dir);
+
+	if (strcmp(l->conf->network_mode, "bridge") != 0)
+		return 0;
+	if (gateway_open(l->run_dir, l->progress, l->progress_arg, &l->gateway, ret_new,
+			 e) < 0)
+		return -1;
+	return box_write_file(path, gateway_resolv_conf(), 0644, 0, e);
+}
+
+static void local_free(struct local *l)
+{
+	trash_close(l->trash);
+	cgroups_release(&l->cgroups);
+	auto_close(&l->agents_fd);
+	free(l->run_dir);
+	free(l->sandboxes_dir);
+	free(l->trash_dir);
+	free(l->agents_dir);
+	free(l->runtime_dir);
+	free(l->image_lower);
+	free(l->agent_file);
+	free(l->runtime);
+	free(l->cgroup_parent);
+	free(l->seccomp_text);
+	free(l->fingerprint);
+	free(l);
+}
+
+static bool any_alive(struct local *l)
+{
+	struct sandbox_list list = {0};
+	struct err e = ERR_INIT;
+	bool alive = false;
+	size_t i;
+
+	if (local_list(&l->base, &list, &e) < 0)
+		return true;
+	for (i = 0; i < list.n; i++)
+		alive = alive || list.v[i].running;
+	sandbox_list_release(&list);
+	return alive;
+}
+
+/* The network stays while a sandbox runs: that is a server which only leaves. */
+static void local_close(struct backend *b)
+{
+	struct local *l = local_of(b);
+
+	gateway_close(l->gateway, !any_alive(l));
+	cgroups_remove(&l->cgroups, NULL);
+	local_free(l);
+}
+
+static int local_open(const struct conf *c, const char *instance_id,
+		      backend_progress_fn *progress, void *arg, struct backend **ret,
+		      struct err *e)
+{
+	struct local *l = xcalloc(1, sizeof *l);
+	bool new_gateway = false;
+
+	l->base.ops = &backend_local;
+	l->conf = c;
+	l->progress = progress;
+	l->progress_arg = arg;
+	l->agents_fd = -1;
+	if (setup_all(l, instance_id, e) < 0 || open_network(l, &new_gateway, e) < 0 ||
+	    trash_open(l->trash_dir, &l->trash, e) < 0) {
+		gateway_close(l->gateway, false);
+		local_free(l);
+		return -1;
+	}
+	settle_all(l, new_gateway);
+	*ret = &l->base;
+	return 0;
+}
+
+const struct backend_ops backend_local = {
+	.name = "local",
+	.open = local_open,
+	.probe = local_probe,
+	.create = local_create,
+	.connect = local_connect,
+	.stop = local_stop,
+	.remove = local_remove,
+	.list = local_list,
+	.oom_kills = local_oom_kills,
+	.close = local_close,
+};

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend/local/setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "backend/local/box.h"
+#include "backend/local/image.h"
+#include "backend/local/runtime.h"
+#include "backend/local/seccomp.h"
+#include "base/auto.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/proc.h"
+#include "base/sha256.h"
+
+static const char agent_name[] = "mcp-sandboxd-agent";
+static const char *const runtimes[] = {"runc", "crun"};
+enum { UID_BASE_MIN = 65536 };
+
+static int check_host(const struct conf *c, struct err *e)
+{
+	if (geteuid() != 0)
+		return err_set(
+			e, ERR_BACKEND,
+			"the local backend needs root (sudo): it makes user "
+			"namespaces, overlays and control groups for the sandboxes");
+	if (c->uid_base < UID_BASE_MIN || c->uid_base > UINT32_MAX - 2 * OCI_IDS)
+		return err_set(e, ERR_INVALID,
+			       "SANDBOX_UID_BASE must be from 65536 up, below the end of "
+			       "the 32-bit ids");
+	if (!io_exists("/proc/self/ns/user"))
+		return err_set(e, ERR_BACKEND, "this kernel has no user namespaces");
+	return 0;
+}
+
+static int make_folders(struct local *l, const char *instance, struct err *e)
+{
+	const struct conf *c = l->conf;
+	AUTO_FREE char *images = xasprintf("%s/images", c->data_dir);
+
+	l->run_dir = *c->run_dir ? xstrdup(c->run_dir)
+				 : xasprintf("/run/mcp-sandboxd/%s", instance);
+	l->sandboxes_dir = xasprintf("%s/sandboxes", c->data_dir);
+	l->trash_dir = xasprintf("%s/trash", c->data_dir);
+	l->agents_dir = xasprintf("%s/agents", l->run_dir);
+	l->runtime_dir = xasprintf("%s/runtime", l->run_dir);
+	if (io_mkdirs(l->run_dir, 0755, e) < 0 || io_mkdirs(images, 0711, e) < 0 ||
+	    io_mkdirs(l->sandboxes_dir, 0711, e) < 0 ||
+	    io_mkdirs_owned(l->trash_dir, 0700, 0, 0, e) < 0 ||
+	    io_mkdirs_owned(l->agents_dir, 0700, 0, 0, e) < 0 ||
+	    io_mkdirs_owned(l->runtime_dir, 0700, 0, 0, e) < 0)
+		return -1;
+	l->agents_fd = open(l->agents_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return l->agents_fd < 0 ? err_sys(e, "open %s", l->agents_dir) : 0;
+}
+
+/* conf's path, or beside this program. */
+static int agent_source(const struct conf *c, char **ret, struct err *e)
+{
+	char self[PATH_MAX];
+	ssize_t n;
+
+	if (*c->agent_path) {
+		*ret = xstrdup(c->agent_path);
+		return 0;
+	}
+	n = readlink("/proc/self/exe", self, sizeof self - 1);
+	if (n < 0)
+		return err_sys(e, "find this program's folder");
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	*ret = xasprintf("%s/%s", self, agent_name);
+	return 0;
+}
+
+/* A copy by its hash: a new version does not change what older sandboxes run. */
+static int copy_agent(struct local *l, struct err *e)
+{
+	AUTO_FREE char *from = NULL, *top = xasprintf("%s/agent", l->conf->data_dir);
+	AUTO_FREE char *dir = NULL;
+	AUTO_BUF bytes = BUF_INIT(64 << 20);
+	char hex[SHA256_HEX_LEN + 1];
+
+	if (agent_source(l->conf, &from, e) < 0)
+		return -1;
+	if (io_read_file(from, &bytes, e) < 0)
+		return err_wrap(e, "the agent (AGENT_PATH)");
+	sha256_hex(bytes.p, bytes.len, hex);
+	dir = xasprintf("%s/%.16s", top, hex);
+	l->agent_file = xasprintf("%s/%s", dir, agent_name);
+	if (io_exists(l->agent_file))
+		return 0;
+	if (io_mkdirs(top, 0711, e) < 0 || io_mkdirs(dir, 0711, e) < 0)
+		return -1;
+	return io_write_file_atomic(l->agent_file, bytes.p, bytes.len, 0755, e);
+}
+
+static int load_policy(struct local *l, struct err *e)
+{
+	const struct conf *c = l->conf;
+	json_t *profile;
+	AUTO_BUF text = BUF_INIT(4 << 20);
+	char hex[SHA256_HEX_LEN + 1];
+
+	if (caps_parse(c->cap_drop, c->cap_add, &l->caps, e) < 0 ||
+	    seccomp_load(&l->caps, &profile, e) < 0)
+		return -1;
+	l->seccomp_text = json_dumps(profile, JSON_COMPACT);
+	json_decref(profile);
+	buf_printf(&text, "%s %d %llx ", c->network_mode, c->no_new_privileges,
+		   (unsigned long long)l->caps.bits);
+	buf_puts(&text, l->seccomp_text);
+	sha256_hex(text.p, text.len, hex);
+	l->fingerprint = xstrndup(hex, 16);
+	return 0;
+}
+
+void setup_oci(const struct local *l, struct oci_spec *s)
+{
+	s->caps = &l->caps;
+	s->cgroups = &l->cgroups;
+	s->seccomp_text = l->seccomp_text;
+	s->uid_base = l->conf->uid_base;
+	s->no_new_privileges = l->conf->no_new_privileges;
+}
+
+/* Runs /bin/true as a sandbox would run: every part of the set-up takes part. */
+static int try_runtime(const struct local *l, const char *runtime, struct err *e)
+{
+	static const char *const args[] = {"/bin/true", NULL};
+	AUTO_FREE char *dir = xasprintf("%s/.probe-%d", l->sandboxes_dir, (int)getpid());
+	AUTO_FREE char *rootfs = xasprintf("%s/merged", dir);
+	AUTO_FREE char *config = xasprintf("%s/config.json", dir);
+	AUTO_FREE char *lower =
+		xasprintf("%s/images/%s", l->conf->data_dir, l->image_lower);
+	AUTO_FREE char *text = NULL;
+	struct oci_spec spec = {.rootfs = rootfs,
+				.args = args,
+				.hostname = "probe",
+				.cgroup_child = "probe-run",
+				.cpu_cores = 1,
+				.memory_mb = 64,
+				.pids = 64};
+	struct runtime_run run = {.runtime = runtime,
+				  .state_dir = l->runtime_dir,
+				  .id = "probe-run",
+				  .dir = dir,
+				  .lower = lower,
+				  .pass_fd = -1};
+	struct err ignored = ERR_INIT;
+	int rc = -1;
+
+	setup_oci(l, &spec);
+	if (runtime_delete(runtime, l->runtime_dir, run.id, e) == 0 &&
+	    io_mkdirs(dir, 0711, e) == 0 && box_make_dirs(dir, spec.uid_base, e) == 0 &&
+	    oci_config(&spec, &text, e) == 0 &&
+	    io_write_file_atomic(config, text, strlen(text), 0600, e) == 0)
+		rc = runtime_run(&run, e);
+	runtime_delete(runtime, l->runtime_dir, run.id, &ignored);
+	io_rmtree(dir, &ignored);
+	return rc;
+}
+
+/* What a passed probe depends on, as one line. */
+static int probe_key(const struct local *l, const char *runtime, char **ret,
+		     struct err *e)
+{
+	struct utsname u;
+	struct stat st;
+
+	if (stat(runtime, &st) < 0)
+		return err_sys(e, "look at %s", runtime);
+	if (uname(&u) < 0)
+		return err_sys(e, "uname");
+	*ret = xasprintf("%s %lld %lld %s %s %s %s\n", runtime, (long long)st.st_mtime,
+			 (long long)st.st_size, u.release, u.version, l->fingerprint,
+			 l->image_lower);
+	return 0;
+}
+
+static int probe_cached(const struct local *l, const char *runtime, struct err *e)
+{
+	AUTO_FREE char *path = xasprintf("%s/images/runtime-probe", l->conf->data_dir);
+	AUTO_FREE char *key = NULL;
+	AUTO_BUF old = BUF_INIT(65536);
+	struct err ignored = ERR_INIT;
+
+	if (probe_key(l, runtime, &key, e) < 0)
+		return -1;
+	if (io_read_file(path, &old, &ignored) == 0 && strcmp(old.p, key) == 0)
+		return 0;
+	if (try_runtime(l, runtime, e) < 0)
+		return -1;
+	return io_write_file_atomic(path, key, strlen(key), 0600, e);
+}
+
+/* The named one, or the first that works; why the others do not goes to progress. */
+static int choose_runtime(struct local *l, struct err *e)
+{
+	const char *wanted = l->conf->oci_runtime;
+	const char *one[] = {wanted};
+	const char *const *names = *wanted ? one : runtimes;
+	size_t n = *wanted ? 1 : sizeof runtimes / sizeof runtimes[0], i;
+
+	for (i = 0; i < n; i++) {
+		AUTO_FREE char *path = proc_find(names[i]);
+		struct err why = ERR_INIT;
+		char line[640];
+
+		if (path && strstr(path, "runsc"))
+			return err_set(
+				e, ERR_BACKEND,
+				"OCI_RUNTIME=runsc is not supported yet; use runc");
+		if (path && probe_cached(l, path, &why) == 0) {
+			l->runtime = MOVE(path);
+			return 0;
+		}
+		snprintf(line, sizeof line, "%s: %s", names[i],
+			 path ? why.msg : "not installed");
+		l->progress(l->progress_arg, line);
+		if (*wanted)
+			return err_set(e, ERR_BACKEND, "OCI_RUNTIME %s", line);
+	}
+	return err_set(e, ERR_BACKEND,
+		       "no OCI runtime works here (tried runc, crun; the reasons are in "
+		       "the log). Install the package runc");
+}
+
+int setup_all(struct local *l, const char *instance_id, struct err *e)
+{
+	const struct conf *c = l->conf;
+
+	l->cgroup_parent = xasprintf("/mcp-sandboxd-%s", instance_id);
+	if (check_host(c, e) < 0 || make_folders(l, instance_id, e) < 0 ||
+	    load_policy(l, e) < 0 || copy_agent(l, e) < 0 ||
+	    cgroups_open(l->cgroup_parent, l->progress, l->progress_arg, &l->cgroups, e) <
+		    0)
+		return -1;
+	if (image_ensure(c, l->progress, l->progress_arg, &l->image_lower, e) < 0)
+		return -1;
+	return choose_runtime(l, e);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_BACKEND_FIXTURE_H
+#define TESTS_BACKEND_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/backend.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/proc.h"
+
+/*
+ * A local backend of its own for a test program. In the place of the agent runs
+ * a few lines of Python that execute the shell text sent to them as root and
+ * answer with its output: the tests look at sandboxes from the inside, without
+ * the real agent. The root file system is shared by all test programs of a
+ * checkout (TEST_DATA_DIR, else /var/tmp/mcp-sandboxd-tests), as it takes half
+ * a minute to make.
+ */
+struct fixture {
+	struct conf conf;
+	const struct backend_ops *ops;
+	struct backend *b;
+	char instance[9];
+};
+
+static const char fixture_agent[] =
+	"#!/usr/bin/python3\n"
+	"import signal, socket, subprocess\n"
+	"signal.signal(signal.SIGCHLD, signal.SIG_DFL)\n"
+	"s = socket.socket(fileno=3)\n"
+	"while True:\n"
+	"    c, _ = s.accept()\n"
+	"    text = b''\n"
+	"    while not text.endswith(b'\\0'):\n"
+	"        part = c.recv(65536)\n"
+	"        if not part: break\n"
+	"        text += part\n"
+	"    p = subprocess.run(['/bin/bash', '-c', text[:-1]], "
+	"stdin=subprocess.DEVNULL,\n"
+	"                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)\n"
+	"    c.sendall(p.stdout + b'[%d]' % p.returncode)\n"
+	"    c.close()\n";
+
+static void fixture_progress(void *arg, const char *line)
+{
+	(void)arg;
+	fprintf(stderr, "# %s\n", line);
+}
+
+static bool fixture_can(void)
+{
+	if (geteuid() == 0)
+		return true;
+	fprintf(stderr, "# skipped: the local backend needs root\n");
+	return false;
+}
+
+/* Opens (again) the backend of the fixture. */
+static int fixture_open(struct fixture *f, struct err *e)
+{
+	return f->ops->open(&f->conf, f->instance, fixture_progress, NULL, &f->b, e);
+}
+
+static void fixture_init(struct fixture *f, const char *instance, const char *network)
+{
+	const char *dir = getenv("TEST_DATA_DIR");
+	struct err e = ERR_INIT;
+	char *agent;
+
+	memset(f, 0, sizeof *f);
+	if (!dir || !*dir)
+		dir = "/var/tmp/mcp-sandboxd-tests";
+	snprintf(f->instance, sizeof f->instance, "%s", instance);
+	assert_int_equal(io_mkdirs(dir, 0755, &e), 0);
+	agent = xasprintf("%s/agent-%s.py", dir, instance);
+	assert_int_equal(io_write_file_atomic(agent, fixture_agent, strlen(fixture_agent),
+					      0755, &e),
+			 0);
+	f->conf = (struct conf){
+		.data_dir = xstrdup(dir),
+		.run_dir = xasprintf("/run/mcp-sandboxd-test-%s", instance),
+		.image = xstrdup("default"),
+		.network_mode = xstrdup(network),
+		.no_new_privileges = true,
+		.cap_drop = xstrdup("ALL"),
+		.cap_add = xstrdup("SETUID,SETGID,CHOWN,FOWNER,DAC_OVERRIDE"),
+		.oci_runtime = xstrdup(""),
+		.agent_path = agent,
+		.rootfs_mirror = xstrdup(""),
+		.rootfs_suite = xstrdup(""),
+		.uid_base = 1879048192};
+	f->ops = backend_find("local");
+	assert_non_null(f->ops);
+	if (fixture_open(f, &e) < 0)
+		fail_msg("open: %s", e.msg);
+}
+
+static void fixture_release(struct fixture *f)
+{
+	struct err e = ERR_INIT;
+
+	if (f->b)
+		f->ops->close(f->b);
+	io_rmtree(f->conf.run_dir, &e);
+	unlink(f->conf.agent_path);
+	free(f->conf.data_dir);
+	free(f->conf.run_dir);
+	free(f->conf.image);
+	free(f->conf.network_mode);
+	free(f->conf.cap_drop);
+	free(f->conf.cap_add);
+	free(f->conf.oci_runtime);
+	free(f->conf.agent_path);
+	free(f->conf.rootfs_mirror);
+	free(f->conf.rootfs_suite);
+}
+
+static void fixture_create(struct fixture *f, const char *name, bool fresh,
+			   struct sandbox_info *ret)
+{
+	struct sandbox_spec spec = {.name = name,
+				    .identifier = name,
+				    .tenant = "default",
+				    .cpu_cores = 1,
+				    .memory_mb = 512,
+				    .pids = 128,
+				    .fresh = fresh};
+	struct err e = ERR_INIT;
+
+	if (f->ops->create(f->b, &spec, ret, &e) < 0)
+		fail_msg("create: %s", e.msg);
+}
+
+static void fixture_remove(struct fixture *f, const char *name)
+{
+	struct err e = ERR_INIT;
+	bool existed;
+
+	if (f->ops->remove(f->b, name, &existed, &e) < 0)
+		fail_msg("remove: %s", e.msg);
+}
+
+/* Runs shell text as root in the sandbox; its output and "[code]", to free(). */
+static char *fixture_sh(struct fixture *f, const char *name, const char *text)
+{
+	struct buf out = BUF_INIT(1 << 20);
+	struct err e = ERR_INIT;
+	AUTO_CLOSE int fd = -1;
+	char part[4096];
+	ssize_t n;
+
+	if (f->ops->connect(f->b, name, &fd, &e) < 0)
+		fail_msg("connect: %s", e.msg);
+	assert_int_equal(io_set_nonblock(fd, false, &e), 0);
+	assert_int_equal(io_write_all(fd, text, strlen(text) + 1, &e), 0);
+	while ((n = read(fd, part, sizeof part)) > 0)
+		buf_add(&out, part, (size_t)n);
+	return out.p == buf_empty ? xstrdup("") : out.p;
+}
+
+/* The output of a program on the host. */
+static char *fixture_host(const char *const *argv)
+{
+	struct proc p = {.argv = argv};
+	struct proc_result r = {0};
+	struct err e = ERR_INIT;
+	char *text;
+
+	if (proc_run(&p, &r, &e) < 0)
+		fail_msg("%s: %s", argv[0], e.msg);
+	text = xstrdup(r.out.p);
+	proc_result_release(&r);
+	return text;
+}
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "fixture.h"
+
+#include "base/clock.h"
+#include "base/num.h"
+
+static struct fixture f;
+static const char box[] = "mcp-sbx-story-00000001";
+
+static int group_setup(void **state)
+{
+	(void)state;
+	fixture_init(&f, "7e570001", "bridge");
+	fixture_remove(&f, box);
+	return 0;
+}
+
+static int group_teardown(void **state)
+{
+	(void)state;
+	fixture_remove(&f, box);
+	fixture_release(&f);
+	return 0;
+}
+
+static bool is_listed(const char *name, bool *ret_running)
+{
+	struct sandbox_list l = {0};
+	struct err e = ERR_INIT;
+	bool found = false;
+	size_t i;
+
+	assert_int_equal(f.ops->list(f.b, &l, &e), 0);
+	for (i = 0; i < l.n; i++)
+		if (strcmp(l.v[i].name, name) == 0) {
+			found = true;
+			*ret_running = l.v[i].running;
+		}
+	sandbox_list_release(&l);
+	return found;
+}
+
+static void a_sandbox_keeps_its_files_over_stop_and_create(void **state)
+{
+	struct sandbox_info i = {0};
+	struct err e = ERR_INIT;
+	uint64_t kills = 99;
+	bool running = false;
+
+	(void)state;
+	fixture_create(&f, box, true, &i);
+	assert_true(i.running);
+	assert_true(i.fresh);
+	sandbox_info_release(&i);
+	{
+		AUTO_FREE char *out = fixture_sh(&f, box, "echo kept >/root/x; id -u");
+
+		assert_string_equal(out, "0\n[0]");
+	}
+	assert_true(is_listed(box, &running));
+	assert_true(running);
+	assert_int_equal(f.ops->oom_kills(f.b, box, &kills, &e), 0);
+	assert_int_equal(kills, 0);
+	assert_int_equal(f.ops->stop(f.b, box, &e), 0);
+	assert_true(is_listed(box, &running));
+	assert_false(running);
+	fixture_create(&f, box, false, &i);
+	assert_false(i.fresh);
+	sandbox_info_release(&i);
+	{
+		AUTO_FREE char *out = fixture_sh(&f, box, "cat /root/x");
+
+		assert_string_equal(out, "kept\n[0]");
+	}
+}
+
+static void a_running_sandbox_is_adopted_by_the_next_server(void **state)
+{
+	struct err e = ERR_INIT;
+	bool running = false;
+
+	(void)state;
+	f.ops->close(f.b);
+	f.b = NULL;
+	assert_int_equal(fixture_open(&f, &e), 0);
+	assert_true(is_listed(box, &running));
+	assert_true(running);
+	{
+		AUTO_FREE char *out = fixture_sh(&f, box,
+						 "getent hosts deb.debian.org "
+						 ">/dev/null && cat /root/x");
+
+		assert_string_equal(out, "kept\n[0]");
+	}
+}
+
+static void memory_beyond_the_limit_is_counted_as_an_oom_kill(void **state)
+{
+	AUTO_FREE char *out =
+		fixture_sh(&f, box, "python3 -c 'x = b\"x\" * (1 << 30)'; echo $?");
+	struct err e = ERR_INIT;
+	uint64_t kills = 0;
+
+	(void)state;
+	assert_non_null(strstr(out, "137"));
+	assert_int_equal(f.ops->oom_kills(f.b, box, &kills, &e), 0);
+	assert_true(kills > 0);
+}
+
+static void the_number_of_processes_is_limited(void **state)
+{
+	AUTO_FREE char *out =
+		fixture_sh(&f, box,
+			   "for i in $(seq 300); do sleep 5 & done 2>&1 | grep -c -i "
+			   "'fork\\|resource' ; kill $(jobs -p)");
+
+	(void)state;
+	assert_true(atol(out) > 0 || strstr(out, "fork") != NULL);
+}
+
+static void removal_frees_the_name_and_leaves_nothing(void **state)
+{
+	static const char *const mounts[] = {"cat", "/proc/self/mountinfo", NULL};
+	struct err e = ERR_INIT;
+	bool existed = false, running;
+
+	(void)state;
+	assert_int_equal(f.ops->remove(f.b, box, &existed, &e), 0);
+	assert_true(existed);
+	assert_int_equal(f.ops->remove(f.b, box, &existed, &e), 0);
+	assert_false(existed);
+	assert_false(is_listed(box, &running));
+	f.ops->close(f.b);
+	f.b = NULL;
+	{
+		AUTO_FREE char *text = fixture_host(mounts);
+
+		assert_null(strstr(text, f.instance));
+	}
+	assert_false(io_exists("/sys/fs/cgroup/memory/mcp-sandboxd-7e570001"));
+	assert_false(io_exists("/sys/fs/cgroup/mcp-sandboxd-7e570001"));
+	assert_int_equal(fixture_open(&f, &e), 0);
+}
+
+static void figures(void **state)
+{
+	enum { ROUNDS = 5 };
+	int64_t t, create[ROUNDS], stop = 0;
+	struct err e = ERR_INIT;
+	struct sandbox_info i = {0};
+	bool existed;
+	int k;
+
+	(void)state;
+	for (k = 0; k < ROUNDS; k++) {
+		t = clock_mono_us();
+		fixture_create(&f, box, true, &i);
+		create[k] = clock_mono_us() - t;
+		sandbox_info_release(&i);
+		t = clock_mono_us();
+		assert_int_equal(f.ops->remove(f.b, box, &existed, &e), 0);
+		stop += clock_mono_us() - t;
+	}
+	for (k = 0; k < ROUNDS; k++)
+		fprintf(stderr, "# create %lld us\n", (long long)create[k]);
+	fprintf(stderr, "# remove %lld us\n", (long long)(stop / ROUNDS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sandbox_keeps_its_files_over_stop_and_create),
+		cmocka_unit_test(a_running_sandbox_is_adopted_by_the_next_server),
+		cmocka_unit_test(memory_beyond_the_limit_is_counted_as_an_oom_kill),
+		cmocka_unit_test(the_number_of_processes_is_limited),
+		cmocka_unit_test(removal_frees_the_name_and_leaves_nothing),
+		cmocka_unit_test(figures),
+	};
+
+	if (!fixture_can())
+		return 77;
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
