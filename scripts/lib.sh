@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # Shared by the scripts here; bash. Sourced with the repository as current folder.
 

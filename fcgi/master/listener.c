@@ -45,7 +45,6 @@ int listener_open(const char *run_dir, gid_t gid, int *ret_fd, struct err *e)
 		return err_sys(e, "set the mode of %s", a.sun_path);
 	if (listen(fd, 4096) < 0)
 		return err_sys(e, "listen on %s", a.sun_path);
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = fd_move(&fd);
 	return 0;
 }

@@ -194,7 +194,7 @@ static int turn(struct master *m, struct err *e)
 
 	for (int i = 0; i < k->nroles; i++)
 		p[1 + i] = (struct pollfd){.fd = k->roles[i].ready_fd, .events = POLLIN};
-	if (poll(p, (nfds_t)(1 + k->nroles), wait_ms(k)) < 0 && errno != EINTR)
+	if (poll(p, 1 + (nfds_t)k->nroles, wait_ms(k)) < 0 && errno != EINTR)
 		return err_sys(e, "poll");
 	for (int i = 0; i < k->nroles; i++)
 		if (p[1 + i].fd >= 0 && p[1 + i].revents)
