@@ -130,7 +130,7 @@ void client_close(struct client *c)
 	while (c->count)
 		pop_chunk(c);
 	c->ops->gone(c);
-	lot_left(c->lot);
+	lot_left(c->lot, c);
 	uv_close((uv_handle_t *)&c->poll, on_closed);
 }
 

@@ -29,6 +29,8 @@ struct client_ops {
 	void (*start)(struct client *c);
 	/* The queue is empty and the peer takes more. May be NULL. */
 	void (*drained)(struct client *c);
+	/* The edge stops: end soon, with an answer when there can be one. */
+	void (*stop)(struct client *c);
 	/* The peer left, or all is sent: let go of all but the memory. */
 	void (*gone)(struct client *c);
 	/* Last call: free the memory of what embeds c. */
@@ -37,7 +39,7 @@ struct client_ops {
 
 struct client {
 	const struct client_ops *ops;
-	struct client *next; /* in the lot's inbox */
+	struct client *next, **link; /* the lot's lists */
 	struct lot *lot;
 	uv_poll_t poll;
 	int fd;

@@ -6,14 +6,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/auto.h"
 #include "base/mem.h"
 #include "edge/client.h"
+#include "edge/stats.h"
 
 struct lot {
 	uv_loop_t *loop;
 	uv_async_t door;
 	int64_t max;
 	atomic_int_fast64_t taken;
+	struct stats *stats;
+	struct client *adopted; /* loop only */
+	void (*emptied)(void *arg);
+	void *arg;
 	pthread_mutex_t lock;
 	struct client *first, **last; /* under lock: parked, not adopted */
 };
@@ -23,13 +29,14 @@ static void on_door(uv_async_t *door)
 	lot_adopt_waiting(door->data);
 }
 
-struct lot *lot_new(uv_loop_t *loop, int64_t max)
+struct lot *lot_new(uv_loop_t *loop, int64_t max, struct stats *stats)
 {
 	struct lot *lot = xcalloc(1, sizeof(*lot));
 	int rc;
 
 	lot->loop = loop;
 	lot->max = max;
+	lot->stats = stats;
 	lot->last = &lot->first;
 	pthread_mutex_init(&lot->lock, NULL);
 	rc = uv_async_init(loop, &lot->door, on_door);
@@ -48,8 +55,37 @@ static void free_lot(uv_handle_t *door)
 
 void lot_free(struct lot *lot)
 {
-	lot_adopt_waiting(lot);
+	assert(!lot->adopted);
 	uv_close((uv_handle_t *)&lot->door, free_lot);
+}
+
+static void tell_if_empty(struct lot *lot)
+{
+	if (lot->emptied && !lot->adopted) {
+		void (*emptied)(void *) = MOVE(lot->emptied);
+
+		emptied(lot->arg);
+	}
+}
+
+void lot_stop(struct lot *lot, void (*emptied)(void *arg), void *arg)
+{
+	struct client *c, *next;
+
+	lot_adopt_waiting(lot);
+	for (c = lot->adopted; c; c = next) {
+		next = c->next;
+		c->ops->stop(c);
+	}
+	lot->emptied = emptied;
+	lot->arg = arg;
+	tell_if_empty(lot);
+}
+
+void lot_close_all(struct lot *lot)
+{
+	while (lot->adopted)
+		client_close(lot->adopted);
 }
 
 int lot_take_place(struct lot *lot, struct err *e)
@@ -62,9 +98,19 @@ int lot_take_place(struct lot *lot, struct err *e)
 		       (long long)lot->max);
 }
 
-void lot_left(struct lot *lot)
+void lot_leave_place(struct lot *lot)
 {
 	atomic_fetch_sub(&lot->taken, 1);
+}
+
+void lot_left(struct lot *lot, struct client *c)
+{
+	if (c->next)
+		c->next->link = c->link;
+	*c->link = c->next;
+	lot_leave_place(lot);
+	stats_gauge_add(lot->stats, STATS_PARKED, -1);
+	tell_if_empty(lot);
 }
 
 void lot_park(struct lot *lot, struct client *c)
@@ -78,6 +124,17 @@ void lot_park(struct lot *lot, struct client *c)
 	uv_async_send(&lot->door);
 }
 
+static void adopt(struct lot *lot, struct client *c)
+{
+	c->next = lot->adopted;
+	c->link = &lot->adopted;
+	if (c->next)
+		c->next->link = &c->next;
+	lot->adopted = c;
+	stats_gauge_add(lot->stats, STATS_PARKED, 1);
+	client_adopt(c, lot->loop);
+}
+
 void lot_adopt_waiting(struct lot *lot)
 {
 	struct client *c, *next;
@@ -89,11 +146,6 @@ void lot_adopt_waiting(struct lot *lot)
 	pthread_mutex_unlock(&lot->lock);
 	for (; c; c = next) {
 		next = c->next;
-		client_adopt(c, lot->loop);
+		adopt(lot, c);
 	}
-}
-
-int64_t lot_parked(const struct lot *lot)
-{
-	return atomic_load(&lot->taken);
 }

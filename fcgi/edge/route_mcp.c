@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "edge/routes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "edge/ticket.h"
+
+enum { BASE_URL_MAX = 320 };
+
+/* -32600, invalid request: the body was not taken (mcp.md has no code of its own). */
+enum { RPC_INVALID_REQUEST = -32600 };
+
+/* A fault of the transport, as a JSON-RPC error without an id. */
+static void refuse(struct http *h, int status, const struct err *why)
+{
+	char *body = mcp_error_body(RPC_INVALID_REQUEST, why->msg);
+	struct reply r = {.status = status,
+			  .type = "application/json",
+			  .body = body,
+			  .n = strlen(body)};
+
+	http_answer(h, &r);
+	free(body);
+}
+
+static struct mcp_http view(struct worker *w, struct http *h, const struct buf *body,
+			    char base_url[static BASE_URL_MAX])
+{
+	mcp_base_url(w->edge->mcp, http_param(h, "REQUEST_SCHEME"),
+		     http_param(h, "HTTP_HOST"), base_url, BASE_URL_MAX);
+	return (struct mcp_http){
+		.tenant = STORE_TENANT_DEFAULT,
+		.content_type = http_param(h, "CONTENT_TYPE"),
+		.session_id = http_param(h, "HTTP_MCP_SESSION_ID"),
+		.protocol_version = http_param(h, "HTTP_MCP_PROTOCOL_VERSION"),
+		.base_url = base_url,
+		.body = body->p,
+		.body_len = body->len,
+	};
+}
+
+void route_mcp(struct worker *w, struct http *h)
+{
+	AUTO_BUF body = BUF_INIT((size_t)w->edge->conf->max_body_bytes);
+	char base_url[BASE_URL_MAX];
+	struct err e = ERR_INIT;
+	struct mcp_call *call;
+	struct mcp_http in;
+	enum mcp_next next;
+
+	if (h->method == HTTP_POST && http_read_body(h, &body, &e) < 0) {
+		refuse(h, e.kind == ERR_LIMIT ? 413 : 400, &e);
+		return;
+	}
+	in = view(w, h, &body, base_url);
+	next = h->method == HTTP_POST
+		       ? mcp_post(w->edge->mcp, &w->reads.reads, &in, &call)
+		       : mcp_delete(w->edge->mcp, &w->reads.reads, &in, &call);
+	ticket_go_on(w->edge, h, &w->reads.reads, call, next, body.len);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef EDGE_SENDER_H
+#define EDGE_SENDER_H
+
+#include "edge/core.h"
+#include "edge/http.h"
+
+/*
+ * Answers too large for a socket's buffer: a slow reader would hold the thread
+ * that writes them, so the loop sends them, each as fast as its own client reads.
+ */
+
+/* Up to this size a thread writes without ever waiting for the reader. */
+enum { SENDER_SMALL_MAX = 64 * 1024 };
+
+/* Answer h: at once when r is small, else from the loop. Any failure is answered. */
+void send_reply(struct edge *edge, struct http *h, const struct reply *r);
+
+/*
+ * Answer h with a command's raw output as far as it is stored now, in pieces
+ * read as the client takes them. The caller has checked the run; total is what
+ * is stored.
+ */
+void send_output(struct edge *edge, struct http *h, const struct store_output_query *q,
+		 int64_t total, const struct reply *head);
+
+#endif
