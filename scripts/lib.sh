@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: MIT
 # Shared by the scripts here; bash. Sourced with the repository as current folder.
 
+# A root shell by `su` may lack these; nginx, runc and useradd are there.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
 say() { printf '%s\n' "$*" >&2; }
 die() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
@@ -37,7 +40,7 @@ become_root() {
 	shift
 	[ "$(id -u)" -ne 0 ] || return 0
 	command -v sudo >/dev/null || die "$why needs root: run it as root, or install sudo"
-	exec sudo --preserve-env -- "$0" "$@"
+	exec sudo --preserve-env -- "$PWD/scripts/${0##*/}" "$@"
 }
 
 # passable FOLDER: may other users pass it and every folder above it?
