@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef AGENT_RELAY_H
+#define AGENT_RELAY_H
+
+/* Carry bytes between standard input and output and the agent's socket, until
+ * either side ends. The exit status for main. */
+int relay(const char *socket_path);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef AGENT_SPAWN_H
+#define AGENT_SPAWN_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/users.h"
+#include "wire/agentproto.h"
+
+/*
+ * Start one process: vfork-like (the child runs on a stack of its own in our
+ * memory until it execs), so the cost does not grow with the agent, and the
+ * child reports a failure by writing to *plan before it leaves.
+ */
+enum { SPAWN_SCRIPT_FD = 63 }; /* where a script is found: /dev/fd/63 */
+
+struct spawn {
+	char **argv; /* NULL-terminated */
+	char **envp;
+	const char *cwd;
+	const struct user *user;
+	int fds[3];    /* become 0, 1, 2; above 2 */
+	int script_fd; /* becomes SPAWN_SCRIPT_FD; -1: none */
+	uint64_t mark; /* see tree.h */
+	/* set when it fails */
+	enum ap_stage stage;
+	int error;
+};
+
+/* The pid, or -1 with stage and error filled. */
+pid_t spawn(struct spawn *s);
+
+#endif

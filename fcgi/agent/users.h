@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef AGENT_USERS_H
+#define AGENT_USERS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Who a command runs as, from the image's /etc/passwd and /etc/group. Both are
+ * read by hand: a static libc has no NSS, and the files belong to the sandbox,
+ * so they may say anything. Only the first USERS_FILE_MAX bytes count.
+ */
+enum { USERS_FILE_MAX = 256 * 1024, USERS_GROUPS_MAX = 64, USERS_FIELD_MAX = 256 };
+
+struct user {
+	uid_t uid;
+	gid_t gid;
+	char name[USERS_FIELD_MAX];
+	char home[USERS_FIELD_MAX];
+	char shell[USERS_FIELD_MAX];
+	gid_t groups[USERS_GROUPS_MAX]; /* supplementary, gid included */
+	size_t ngroups;
+};
+
+/* 0, or -1 with errno: ENOENT when passwd does not know the uid. Root is known
+ * even without a file. */
+int users_find(uid_t uid, const char *passwd_path, const char *group_path,
+	       struct user *ret);
+
+#endif
