@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -222,14 +223,25 @@ int datadir_open(const struct conf *c, struct datadir *ret, struct err *e)
 	return 0;
 }
 
+/* Only what the roles make there: RUN_DIR may be a folder that others use too. */
+static void empty_run_dir(const char *run_dir)
+{
+	static const char *const ours[] = {"fcgi.sock", "agents", "runtime", "gateway"};
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+		AUTO_FREE char *path = xasprintf("%s/%s", run_dir, ours[i]);
+		struct err e = ERR_INIT;
+
+		if (io_rmtree(path, &e) < 0)
+			log_warn("clean up %s: %s", path, e.msg);
+	}
+	rmdir(run_dir); /* stays when something else is in it */
+}
+
 void datadir_close(struct datadir *d, bool remove_run)
 {
-	if (remove_run && d->run_dir) {
-		AUTO_FREE char *sock = xasprintf("%s/fcgi.sock", d->run_dir);
-
-		unlink(sock);
-		rmdir(d->run_dir); /* stays when another role's thing is in it */
-	}
+	if (remove_run && d->run_dir)
+		empty_run_dir(d->run_dir);
 	free(d->db_path);
 	free(d->run_dir);
 	if (d->lock_fd >= 0)

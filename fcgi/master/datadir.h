@@ -32,7 +32,7 @@ struct datadir {
  */
 int datadir_open(const struct conf *c, struct datadir *ret, struct err *e);
 
-/* Frees and unlocks; the sockets' folder is removed when `remove_run` says so. */
+/* Frees and unlocks. remove_run: an orderly stop, nobody uses the sockets any more. */
 void datadir_close(struct datadir *d, bool remove_run);
 
 /* The pid in the lock file when a server holds it; 0: none does. */

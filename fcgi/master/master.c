@@ -254,7 +254,8 @@ int master_serve(const char *env_file, struct err *e)
 
 	log_init("master", LOG_LEVEL_INFO);
 	if (prepare(&m, e) < 0) {
-		datadir_close(&m.dir, true);
+		/* Sandboxes of a server that crashed may live: their sockets stay. */
+		datadir_close(&m.dir, false);
 		return -1;
 	}
 	while (rc == 0 && !crew_gone(&m.crew)) {
@@ -263,7 +264,7 @@ int master_serve(const char *env_file, struct err *e)
 	}
 	leave_nothing(&m);
 	crew_close(&m.crew);
-	datadir_close(&m.dir, true);
+	datadir_close(&m.dir, rc == 0);
 	close(m.signal_fd);
 	log_info("stopped");
 	return rc;
