@@ -19,7 +19,7 @@ struct control {
 	pthread_mutex_t lock;
 	pthread_cond_t work_there;
 	struct queue todo, done; /* under lock */
-	int idle;                /* under lock: threads that wait */
+	int ntodo, idle;         /* under lock: jobs not begun, threads that wait */
 	bool stopping;           /* under lock */
 	int nthreads;            /* loop only */
 	size_t pending;          /* loop only */
@@ -60,6 +60,8 @@ static struct control_job *next_job(struct control *c)
 	while (!c->stopping && !(j = queue_pop(&c->todo)))
 		pthread_cond_wait(&c->work_there, &c->lock);
 	c->idle--;
+	if (j)
+		c->ntodo--;
 	pthread_mutex_unlock(&c->lock);
 	return j;
 }
@@ -134,16 +136,17 @@ static bool start_thread(struct control *c)
 
 void control_submit(struct control *c, struct control_job *j)
 {
-	int idle;
+	bool short_of_threads;
 
 	c->pending++;
 	pthread_mutex_lock(&c->lock);
 	queue_push(&c->todo, j);
-	idle = c->idle;
+	/* A woken thread counts as idle until it has taken its job. */
+	short_of_threads = ++c->ntodo > c->idle;
 	pthread_cond_signal(&c->work_there);
 	pthread_mutex_unlock(&c->lock);
 	/* The first thread must start; a further one only helps. */
-	if (idle == 0 && c->nthreads < CONTROL_THREADS && !start_thread(c) &&
+	if (short_of_threads && c->nthreads < CONTROL_THREADS && !start_thread(c) &&
 	    c->nthreads == 0)
 		abort();
 }

@@ -2,6 +2,7 @@
 #ifndef RUNNER_RUNNER_H
 #define RUNNER_RUNNER_H
 
+#include "backend/backend.h"
 #include "conf/conf.h"
 
 /*
@@ -22,5 +23,9 @@ struct runner_args {
 };
 
 int runner_main(const struct runner_args *a, const struct conf *c);
+
+/* The same with a backend of the caller's choice. */
+int runner_main_on(const struct runner_args *a, const struct conf *c,
+		   const struct backend_ops *ops);
 
 #endif

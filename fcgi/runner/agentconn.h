@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RUNNER_AGENTCONN_H
+#define RUNNER_AGENTCONN_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "wire/agentproto.h"
+
+/*
+ * A connection to an agent: frames in and out over a non-blocking stream on the
+ * loop. Nothing of what the frames mean is known here. What comes in is hostile:
+ * a frame that does not decode ends the connection. Loop only.
+ *
+ * Frames to send are gathered and go out with agentconn_flush(), so that what a
+ * turn says to an agent is one write.
+ */
+struct agentconn;
+
+struct agentconn_events {
+	/* The agent's HELLO, once and first. */
+	void (*hello)(void *arg, const struct ap_hello *h);
+	/* Any later message but PING and PONG; its views live for the call. */
+	void (*message)(void *arg, const struct ap_msg *m);
+	/* Over, in words. Called once; the handler frees the connection. */
+	void (*closed)(void *arg, const char *why);
+};
+
+/* Takes fd. Says HELLO. */
+int agentconn_new(uv_loop_t *loop, int fd, const struct agentconn_events *ev, void *arg,
+		  struct agentconn **ret, struct err *e);
+
+void agentconn_send(struct agentconn *c, const struct ap_msg *m);
+void agentconn_flush(struct agentconn *c);
+
+/* Bytes that wait because the agent does not read. */
+size_t agentconn_backlog(const struct agentconn *c);
+
+/* Stop or go on reading; the agent then holds what it has to say. */
+void agentconn_pause(struct agentconn *c, bool paused);
+
+/*
+ * Called every few seconds: asks a silent agent for a sign of life; one that was
+ * silent for AGENTCONN_SILENCE_MS is closed.
+ */
+enum { AGENTCONN_PING_MS = 15000, AGENTCONN_SILENCE_MS = 45000 };
+void agentconn_heartbeat(struct agentconn *c, int64_t mono_ms);
+
+/* Closes; no event is told any more. NULL is fine; fine inside an event. */
+void agentconn_free(struct agentconn *c);
+
+#endif

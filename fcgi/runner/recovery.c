@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/recovery.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "runner/audit.h"
+#include "runner/runs.h"
+#include "runner/sandboxes.h"
+#include "runner/turn.h"
+
+enum { STORE_RETRY_MS = 1000 };
+
+static const char opening_words[] =
+	"the backend is being prepared; the first start makes the sandbox image, see the "
+	"server's log for its progress";
+
+/* ---- opening the backend */
+
+struct open_job {
+	struct control_job job;
+	struct runner *r;
+	struct backend *b;
+	int rc;
+	struct err e;
+};
+
+static void on_progress(void *arg, const char *line)
+{
+	(void)arg;
+	log_info("backend: %s", line);
+}
+
+static void work_open(struct control_job *cj)
+{
+	struct open_job *j = (struct open_job *)cj;
+	const struct backend_ops *ops = j->r->ops;
+
+	if (!ops)
+		j->rc = err_set(&j->e, ERR_INVALID, "SANDBOX_BACKEND=%s: no such backend",
+				j->r->conf->backend);
+	else
+		j->rc = ops->open(j->r->conf, j->r->args->instance_id, on_progress, NULL,
+				  &j->b, &j->e);
+}
+
+static void list_sandboxes(struct runner *r);
+
+static void backend_failed(struct runner *r, const struct err *why)
+{
+	log_error("backend: %s", why->msg);
+	r->backend_failed = true;
+	snprintf(r->backend_words, sizeof(r->backend_words), "%s", why->msg);
+	sandboxes_kick_all(r); /* what waits hears why */
+}
+
+static void done_open(struct control_job *cj)
+{
+	struct open_job *j = (struct open_job *)cj;
+	struct runner *r = j->r;
+
+	r->opening = false;
+	if (j->rc < 0) {
+		backend_failed(r, &j->e);
+	} else {
+		r->backend = j->b;
+		r->backend_failed = false;
+		list_sandboxes(r);
+	}
+	free(j);
+}
+
+static void open_backend(struct runner *r)
+{
+	struct open_job *j = xcalloc(1, sizeof(*j));
+
+	if (!r->backend_failed)
+		snprintf(r->backend_words, sizeof(r->backend_words), "%s", opening_words);
+	r->opening = true;
+	j->r = r;
+	j->job = (struct control_job){.work = work_open, .done = done_open};
+	control_submit(r->control, &j->job);
+}
+
+void recovery_retry_backend(struct runner *r)
+{
+	if (!r->backend_failed || r->opening || r->phase != PHASE_SERVING)
+		return;
+	if (r->backend)
+		list_sandboxes(r);
+	else
+		open_backend(r);
+}
+
+/* ---- what really runs */
+
+struct list_job {
+	struct control_job job;
+	struct runner *r;
+	uint32_t generation;
+	struct sandbox_list list;
+	int rc;
+	struct err e;
+};
+
+static void work_list(struct control_job *cj)
+{
+	struct list_job *j = (struct list_job *)cj;
+
+	j->rc = j->r->backend->ops->list(j->r->backend, &j->list, &j->e);
+}
+
+struct orphan_job {
+	struct control_job job;
+	struct backend *b;
+	char *name;
+	int rc;
+	struct err e;
+};
+
+static void work_orphan(struct control_job *cj)
+{
+	struct orphan_job *j = (struct orphan_job *)cj;
+	bool existed;
+
+	j->rc = j->b->ops->remove(j->b, j->name, &existed, &j->e);
+}
+
+static void done_orphan(struct control_job *cj)
+{
+	struct orphan_job *j = (struct orphan_job *)cj;
+
+	if (j->rc < 0)
+		log_error("remove the unknown sandbox %s: %s", j->name, j->e.msg);
+	free(j->name);
+	free(j);
+}
+
+static void remove_orphan(struct runner *r, const char *name)
+{
+	struct orphan_job *j = xcalloc(1, sizeof(*j));
+
+	log_warn("sandbox %s is not in the database; removing it", name);
+	j->job = (struct control_job){.work = work_orphan, .done = done_orphan};
+	j->b = r->backend;
+	j->name = xstrdup(name);
+	control_submit(r->control, &j->job);
+}
+
+static struct sandbox *by_name(struct runner *r, const char *name)
+{
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
+			if (strcmp(sb->name, name) == 0)
+				return sb;
+	return NULL;
+}
+
+static const struct sandbox_info *info_of(const struct sandbox_list *l, const char *name)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->v[i].name, name) == 0)
+			return &l->v[i];
+	return NULL;
+}
+
+static void reconcile_one(struct runner *r, struct sandbox *sb,
+			  const struct sandbox_list *l)
+{
+	const struct sandbox_info *i = info_of(l, sb->name);
+	struct err e = ERR_INIT;
+
+	if (sb->state != SANDBOX_ABSENT || sb->job)
+		return;
+	if (i && i->running) {
+		sandbox_adopt(sb);
+		return;
+	}
+	runs_lose(sb, "the sandbox was stopped while the server was away; its files are "
+		      "kept: run the command again");
+	if (sb->has_row && store_sandbox_set_state(r->store, sb->tenant, sb->identifier,
+						   STORE_SANDBOX_STOPPED, NULL, &e) < 0)
+		log_error("sandbox %s: %s", sb->name, e.msg);
+	turn_dirty(r);
+}
+
+static void reconcile(struct runner *r, const struct sandbox_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (!by_name(r, l->v[i].name))
+			remove_orphan(r, l->v[i].name);
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
+			reconcile_one(r, sb, l);
+	r->reconciled = true;
+	r->backend_failed = false;
+	sandboxes_kick_all(r);
+}
+
+static void done_list(struct control_job *cj)
+{
+	struct list_job *j = (struct list_job *)cj;
+	struct runner *r = j->r;
+
+	r->opening = false;
+	if (r->phase == PHASE_SERVING && j->generation == r->generation) {
+		if (j->rc < 0)
+			backend_failed(r, &j->e);
+		else
+			reconcile(r, &j->list);
+	}
+	sandbox_list_release(&j->list);
+	free(j);
+}
+
+static void list_sandboxes(struct runner *r)
+{
+	struct list_job *j = xcalloc(1, sizeof(*j));
+
+	r->opening = true;
+	j->job = (struct control_job){.work = work_list, .done = done_list};
+	j->r = r;
+	j->generation = r->generation;
+	control_submit(r->control, &j->job);
+}
+
+/* ---- the store */
+
+static void load_sandboxes(struct runner *r)
+{
+	AUTO_STORE_SANDBOXES rows = {0};
+	struct err e = ERR_INIT;
+
+	if (store_sandboxes_all(r->store, &rows, &e) < 0) {
+		log_error("reading the sandboxes: %s", e.msg);
+		return;
+	}
+	for (size_t i = 0; i < rows.n; i++) {
+		struct sandbox *sb = sandbox_from_row(r, &rows.v[i]);
+
+		sb->remove_next = rows.v[i].state == STORE_SANDBOX_DELETING;
+	}
+}
+
+static void load_runs(struct runner *r)
+{
+	AUTO_STORE_RUNS rows = {0};
+	struct err e = ERR_INIT;
+
+	if (store_runs_unfinished(r->store, &rows, &e) < 0) {
+		log_error("reading the unfinished runs: %s", e.msg);
+		return;
+	}
+	for (size_t i = 0; i < rows.n; i++)
+		runs_restore(r, &rows.v[i]);
+	if (rows.n > 0)
+		log_info("%zu unfinished runs are taken up", rows.n);
+}
+
+void recovery_begin(struct runner *r)
+{
+	r->phase = PHASE_SERVING;
+	r->reconciled = false;
+	r->store_words[0] = '\0';
+	load_sandboxes(r);
+	load_runs(r);
+	if (r->backend)
+		list_sandboxes(r);
+	else if (!r->opening)
+		open_backend(r);
+}
+
+/* A real row, so that a disk that is still full says so. */
+static void try_store(uv_timer_t *t)
+{
+	struct runner *r = t->data;
+	struct store_commit_info info;
+	struct err e = ERR_INIT;
+
+	if (r->phase != PHASE_STORE_FAILED || control_pending(r->control) > 0)
+		return;
+	audit(r, STORE_TENANT_DEFAULT, "store_recovered", NULL);
+	r->dirty = false;
+	if (store_commit(r->store, &info, &e) < 0) {
+		snprintf(r->store_words, sizeof(r->store_words), "%s", e.msg);
+		return;
+	}
+	log_info("the database can be written again");
+	uv_timer_stop(t);
+	recovery_begin(r);
+}
+
+void recovery_store_failed(struct runner *r, const struct err *why)
+{
+	log_error("the database cannot be written: %s", why->msg);
+	r->metrics.store_failures++;
+	snprintf(r->store_words, sizeof(r->store_words), "%s", why->msg);
+	if (r->phase == PHASE_STOPPING)
+		return; /* nothing is left to be saved */
+	r->phase = PHASE_STORE_FAILED;
+	r->generation++;
+	r->reconciled = false;
+	runs_drop_all(r);
+	sandboxes_drop_all(r);
+	r->dirty = false;
+	r->store_retry.data = r;
+	uv_timer_start(&r->store_retry, try_store, STORE_RETRY_MS, STORE_RETRY_MS);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RUNNER_RECOVERY_H
+#define RUNNER_RECOVERY_H
+
+#include "runner/state.h"
+
+/*
+ * Building the memory again from what lasts: unfinished runs and sandboxes from
+ * the store, what really runs from the backend's list. Sandboxes the store knows
+ * are adopted, others removed; running commands are resumed from what is stored.
+ */
+
+/* Load the store, then open the backend on a control thread and reconcile. */
+void recovery_begin(struct runner *r);
+
+/* Once in a while: a backend that could not be opened is tried again. */
+void recovery_retry_backend(struct runner *r);
+
+/* A commit failed: drop everything, try the store once a second, begin again. */
+void recovery_store_failed(struct runner *r, const struct err *why);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/runexec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "runner/agentlink.h"
+#include "runner/output.h"
+#include "runner/runevents.h"
+#include "runner/runs.h"
+#include "runner/sandboxes.h"
+#include "runner/startframe.h"
+#include "runner/sync.h"
+#include "runner/turn.h"
+#include "runner/verdict.h"
+
+enum {
+	PARALLEL_MAX = AP_COMMANDS_MAX / 4, /* runs at once in one sandbox */
+	GUARD_MS = 20000, /* after its limit and grace the agent must have ended it */
+};
+
+static struct ap_id id_of(const struct run *run, size_t index)
+{
+	struct ap_id id = {.index = (uint32_t)index};
+
+	memcpy(id.run, run->id, sizeof(id.run));
+	return id;
+}
+
+/* The id of the command that is running now? */
+bool run_owns(const struct run *run, const struct ap_id *id)
+{
+	return run->at < run->spec.ncommands && id->index == run->at &&
+	       memcmp(id->run, run->id, sizeof(run->id)) == 0 &&
+	       run->cmds[run->at].status == STORE_COMMAND_RUNNING;
+}
+
+/* A store that fails is noticed by the commit, which drops all of this. */
+static void stored(const struct run *run, int rc, const struct err *e)
+{
+	if (rc < 0)
+		log_error("%s: %s", run->run_id, e->msg);
+	turn_dirty(run->sb->r);
+}
+
+/* ---- start */
+
+static void read_oom(struct run *run, struct command *c)
+{
+	struct backend *b = run->sb->r->backend;
+	struct err ignored = ERR_INIT;
+
+	c->oom_known =
+		b && b->ops->oom_kills(b, run->sb->name, &c->oom_before, &ignored) == 0;
+}
+
+static void start_command(struct run *run)
+{
+	struct command *c = &run->cmds[run->at];
+	const struct command_spec *spec = &run->spec.commands[run->at];
+	const struct conf *conf = run->sb->r->conf;
+	struct err e = ERR_INIT;
+
+	c->status = STORE_COMMAND_RUNNING;
+	c->started_at = clock_now_ms();
+	startframe_send(run->sb->conn, run, run->at);
+	/* Out now: the agent starts it while we write it down. */
+	agentconn_flush(run->sb->conn);
+	read_oom(run, c);
+	run->guard_mono =
+		clock_mono_ms() + spec->timeout_ms + conf->kill_grace_ms + GUARD_MS;
+	stored(run,
+	       store_command_start(run->sb->r->store, run->run_id, (int64_t)run->at,
+				   c->started_at, &e),
+	       &e);
+	event_command_started(run, run->at);
+}
+
+bool run_may_begin(const struct run *run)
+{
+	size_t running = 0;
+
+	for (const struct run *o = run->sb->runs; o && o != run; o = o->next) {
+		if (o->spec.lock_sandbox && run->spec.lock_sandbox)
+			return false;
+		running += o->state == STORE_RUN_RUNNING;
+	}
+	return running < PARALLEL_MAX;
+}
+
+static void finish_or_next(struct run *run);
+
+void run_begin(struct run *run)
+{
+	struct sandbox *sb = run->sb;
+	struct err e = ERR_INIT;
+	int rc;
+
+	run->state = STORE_RUN_RUNNING;
+	run->started_at = clock_now_ms();
+	metrics_observe_us(&sb->r->metrics.queue_time,
+			   (run->started_at - run->created_at) * 1000);
+	rc = store_run_start(sb->r->store, run->run_id, sb->name, sb->container_id,
+			     run->started_at, &e);
+	stored(run, rc, &e);
+	event_run_started(run, sb->fresh);
+	sb->fresh = false;
+	finish_or_next(run);
+}
+
+/* ---- the end */
+
+static void count_end(struct run *run, enum store_run_state state)
+{
+	run->sb->r->metrics.runs[state]++;
+}
+
+void run_end(struct run *run, enum store_run_state state, const char *error)
+{
+	struct sandbox *sb = run->sb;
+	int64_t now = clock_now_ms();
+	struct err e = ERR_INIT;
+
+	event_run_ended(run, now, error);
+	stored(run, store_run_finish(sb->r->store, run->run_id, state, now, error, &e),
+	       &e);
+	count_end(run, state);
+	sandbox_extend(sb, now, run->spec.ttl_s);
+	run_drop(run);
+}
+
+static void finish_command(struct run *run, struct store_command *c)
+{
+	struct runner *r = run->sb->r;
+	struct command *cmd = &run->cmds[run->at];
+	struct err e = ERR_INIT;
+
+	c->index = (int64_t)run->at;
+	c->ended_at = clock_now_ms();
+	cmd->status = c->status;
+	event_command_finished(run, c);
+	stored(run, store_command_finish(r->store, run->run_id, c, &e), &e);
+	r->metrics.commands[c->status]++;
+	metrics_observe_us(&r->metrics.command_duration,
+			   (c->ended_at - cmd->started_at) * 1000);
+	run->guard_mono = 0;
+	run->want_ack = false;
+}
+
+void run_end_now(struct run *run, enum store_run_state state,
+		 enum store_command_status status, const char *why)
+{
+	sync_abort(MOVE(run->sync));
+	if (run->at < run->spec.ncommands &&
+	    run->cmds[run->at].status == STORE_COMMAND_RUNNING) {
+		struct store_command c = {.status = status,
+					  .exit_code = -1,
+					  .reason = why,
+					  .oom = -1,
+					  .cpu_ms = -1,
+					  .max_rss_kb = -1};
+
+		output_end(run, run->at, false, false, &c);
+		finish_command(run, &c);
+	}
+	run_end(run, state, why);
+}
+
+/* Artifacts are fetched after runs that failed or were canceled, too. */
+static void finish_or_next(struct run *run)
+{
+	bool stop_here = run->ending != ENDING_NOT ||
+			 (run->failed && !run->spec.continue_on_error);
+
+	if (run->at < run->spec.ncommands && !stop_here)
+		start_command(run);
+	else
+		sync_begin(run);
+}
+
+void run_synced(struct run *run)
+{
+	struct sandbox *sb = run->sb;
+
+	run->sync = NULL;
+	if (run->ending == ENDING_CANCEL)
+		run_end(run, STORE_RUN_CANCELED, run->why);
+	else if (run->failed)
+		run_end(run, STORE_RUN_FAILED, run->why);
+	else
+		run_end(run, STORE_RUN_COMPLETED, NULL);
+	sandbox_kick(sb); /* who waited for the lock may begin */
+}
+
+static bool command_runs(const struct run *run)
+{
+	return run->at < run->spec.ncommands &&
+	       run->cmds[run->at].status == STORE_COMMAND_RUNNING;
+}
+
+static void send_cancel(struct run *run)
+{
+	struct ap_msg m = {.type = AP_CANCEL};
+
+	m.u.cancel.id = id_of(run, run->at);
+	m.u.cancel.grace_ms = (uint32_t)run->sb->r->conf->kill_grace_ms;
+	agentconn_send(run->sb->conn, &m);
+	agentconn_flush(run->sb->conn);
+}
+
+void run_go_on(struct run *run)
+{
+	if (command_runs(run)) { /* RESUME covers it */
+		if (run->ending == ENDING_CANCEL && !run->cancel_sent)
+			send_cancel(run);
+		run->cancel_sent = run->ending == ENDING_CANCEL;
+		return;
+	}
+	if (!run->sync)
+		finish_or_next(run);
+}
+
+/* ---- what the agent says */
+
+static int oom_of(const struct run *run, const struct command *c)
+{
+	struct backend *b = run->sb->r->backend;
+	struct err ignored = ERR_INIT;
+	uint64_t now = 0;
+
+	if (!c->oom_known || b->ops->oom_kills(b, run->sb->name, &now, &ignored) < 0)
+		return -1;
+	return now > c->oom_before;
+}
+
+static void note_failure(struct run *run, const struct store_command *c)
+{
+	if (c->status == STORE_COMMAND_COMPLETED ||
+	    run->spec.commands[run->at].allow_failure || run->failed)
+		return;
+	run->failed = true;
+	free(run->why);
+	run->why = xasprintf("command %zu: %s", run->at, c->reason);
+}
+
+static bool kept_differs(const struct stream *st, uint64_t kept)
+{
+	return (uint64_t)st->stored + st->ntail != kept;
+}
+
+/* All output came before its EXIT; other counts are a lie, and said as a cut. */
+static void end_output(struct run *run, const struct ap_exit *x, struct store_command *c)
+{
+	const struct stream *st = run->cmds[run->at].streams;
+	bool lie_out = kept_differs(&st[STORE_STDOUT], x->stdout_kept);
+	bool lie_err = kept_differs(&st[STORE_STDERR], x->stderr_kept);
+
+	if (lie_out || lie_err)
+		log_error("%s: the agent's count of the output is not what came",
+			  run->run_id);
+	output_end(run, run->at, lie_out || (x->flags & AP_EXIT_STDOUT_TRUNCATED),
+		   lie_err || (x->flags & AP_EXIT_STDERR_TRUNCATED), c);
+}
+
+static void command_ended(struct run *run, const struct ap_exit *x)
+{
+	struct command *cmd = &run->cmds[run->at];
+	struct store_command c = {.exit_code = -1};
+	struct ap_id id = id_of(run, run->at);
+	char reason[VERDICT_REASON_MAX];
+	const struct verdict_input in = {
+		.exit = x,
+		.spec = &run->spec.commands[run->at],
+		.oom = x->how == AP_EXITED && x->value == 0 ? 0 : oom_of(run, cmd),
+		.memory_mb = run->sb->r->conf->default_memory_mb,
+		.cancel_reason = run->ending == ENDING_CANCEL ? run->why : NULL,
+	};
+
+	verdict_of(&in, &c, reason);
+	end_output(run, x, &c);
+	finish_command(run, &c);
+	sandbox_forget_command(run->sb, &id);
+	if (run->ending == ENDING_NOT)
+		note_failure(run, &c);
+	run->at++;
+	finish_or_next(run);
+}
+
+static struct run *owner(const struct sandbox *sb, const struct ap_id *id)
+{
+	struct run *run = sb->runs;
+
+	while (run && !run_owns(run, id))
+		run = run->next;
+	return run;
+}
+
+bool runs_is_current(const struct sandbox *sb, const struct ap_id *id)
+{
+	return owner(sb, id) != NULL;
+}
+
+bool runs_on_started(struct sandbox *sb, const struct ap_id *id)
+{
+	struct run *run = owner(sb, id);
+
+	if (run)
+		run->cmds[run->at].confirmed = true;
+	return run != NULL;
+}
+
+void runs_on_output(struct sandbox *sb, const struct ap_output *o)
+{
+	struct run *run = owner(sb, &o->id);
+	struct err e = ERR_INIT;
+
+	if (run && output_add(run, run->at, o, &e) < 0)
+		agentlink_distrust(sb, e.msg);
+}
+
+bool runs_on_exit(struct sandbox *sb, const struct ap_exit *x)
+{
+	struct run *run = owner(sb, &x->id);
+
+	if (run)
+		command_ended(run, x);
+	return run != NULL;
+}
+
+/*
+ * An agent that is the same process as before and does not know the command has
+ * never heard of it: the start was lost with the connection. Otherwise it ran,
+ * and how it ended is lost with the agent that ran it.
+ */
+void runs_on_gone(struct sandbox *sb, const struct ap_id *id)
+{
+	struct run *run = owner(sb, id);
+
+	if (!run)
+		return;
+	if (run->cmds[run->at].confirmed) {
+		run_end_now(run, STORE_RUN_FAILED, STORE_COMMAND_LOST,
+			    "the sandbox was started again while the command ran; its "
+			    "files are kept: run the command again");
+		sandbox_kick(sb);
+		return;
+	}
+	startframe_send(sb->conn, run, run->at);
+	agentconn_flush(sb->conn);
+}
+
+/* ---- ends from outside */
+
+void run_cancel(struct run *run, const char *reason)
+{
+	struct sandbox *sb = run->sb;
+	const struct conf *conf = sb->r->conf;
+
+	if (run->ending != ENDING_NOT)
+		return;
+	run->ending = ENDING_CANCEL;
+	free(run->why);
+	run->why = xstrdup(reason);
+	if (run->state == STORE_RUN_QUEUED) {
+		run_end(run, STORE_RUN_CANCELED, reason);
+		sandbox_kick(sb);
+		return;
+	}
+	run->guard_mono = clock_mono_ms() + conf->kill_grace_ms + GUARD_MS;
+	if (sb->state == SANDBOX_READY)
+		run_go_on(run);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "runner/hash.h"
+#include "runner/runexec.h"
+#include "runner/runrows.h"
+#include "runner/sandboxes.h"
+#include "runner/sync.h"
+#include "runner/turn.h"
+#include "wire/idenc.h"
+
+static struct run **slot_of(struct runner *r, const char *run_id)
+{
+	return &r->runs[hash_string(run_id) & (HASH_SIZE - 1)];
+}
+
+struct run *runs_find(struct runner *r, const char *run_id)
+{
+	struct run *run = *slot_of(r, run_id);
+
+	while (run && strcmp(run->run_id, run_id) != 0)
+		run = run->hash_next;
+	return run;
+}
+
+static void enlist(struct run *run, struct sandbox *sb)
+{
+	struct run **slot = slot_of(sb->r, run->run_id);
+
+	run->hash_next = *slot;
+	*slot = run;
+	run->sb = sb;
+	run->prevp = sb->runs_tail;
+	*sb->runs_tail = run;
+	sb->runs_tail = &run->next;
+	sb->r->nruns++;
+}
+
+static void unlist(struct run *run)
+{
+	struct run **p = slot_of(run->sb->r, run->run_id);
+
+	while (*p != run)
+		p = &(*p)->hash_next;
+	*p = run->hash_next;
+	*run->prevp = run->next;
+	if (run->next)
+		run->next->prevp = run->prevp;
+	else
+		run->sb->runs_tail = run->prevp;
+	run->sb->r->nruns--;
+}
+
+static void run_free(struct run *run)
+{
+	runspec_release(&run->spec);
+	free(run->cmds);
+	free(run->run_id);
+	free(run->tenant);
+	free(run->why);
+	free(run);
+}
+
+void run_drop(struct run *run)
+{
+	sync_abort(MOVE(run->sync));
+	unlist(run);
+	run_free(run);
+}
+
+static void id_bytes(const char *run_id, uint8_t out[16])
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *hex = run_id + strlen("run_");
+
+	for (size_t i = 0; i < 16; i++)
+		out[i] = (uint8_t)((strchr(digits, hex[2 * i]) - digits) << 4 |
+				   (strchr(digits, hex[2 * i + 1]) - digits));
+}
+
+static struct run *run_new(const char *tenant, const char *run_id)
+{
+	struct run *run = xcalloc(1, sizeof(*run));
+
+	run->run_id = xstrdup(run_id);
+	run->tenant = xstrdup(tenant);
+	id_bytes(run_id, run->id);
+	return run;
+}
+
+size_t runs_count(const struct runner *r, const char *tenant, enum store_run_state s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (const struct run *run = r->runs[i]; run; run = run->hash_next)
+			n += run->state == s &&
+			     (!tenant || strcmp(run->tenant, tenant) == 0);
+	return n;
+}
+
+/* ---- accept */
+
+static int check_room(struct runner *r, const char *tenant, struct err *e)
+{
+	if ((int64_t)r->nruns < r->conf->max_queued_runs ||
+	    (int64_t)runs_count(r, tenant, STORE_RUN_QUEUED) < r->conf->max_queued_runs)
+		return 0;
+	return err_set(e, ERR_LIMIT,
+		       "%lld runs are waiting, as many as MAX_QUEUED_RUNS allows; wait "
+		       "until some have ended",
+		       (long long)r->conf->max_queued_runs);
+}
+
+static void answer(struct runner *r, const struct run_request *q, const char *identifier,
+		   const char *name)
+{
+	turn_answer(r, q->to,
+		    json_pack("{s:s,s:s,s:s}", "run_id", q->run_id, "identifier",
+			      identifier, "sandbox_name", name));
+}
+
+/* Into the store, as queued. 1: it was there already (and has ended). */
+static int insert(struct run *run, struct sandbox *sb, struct err *e)
+{
+	bool existed = false;
+
+	if (runrows_insert(sb->r->store, run, sb, &existed, e) < 0)
+		return -1;
+	turn_dirty(sb->r);
+	return existed;
+}
+
+static int accept_new(struct runner *r, const struct run_request *q, struct run *run,
+		      struct err *e)
+{
+	struct sandbox *sb = NULL;
+	int rc;
+
+	if (sandbox_get(r, q->tenant, run->spec.identifier, &sb, e) < 0)
+		return -1;
+	run->created_at = clock_now_ms();
+	rc = insert(run, sb, e);
+	if (rc == 0) {
+		enlist(run, sb);
+		sandbox_extend(sb, run->created_at, run->spec.ttl_s);
+	}
+	if (rc >= 0)
+		answer(r, q, run->spec.identifier, sb->name);
+	sandbox_kick(sb);
+	return rc;
+}
+
+int runs_accept(struct runner *r, const struct run_request *q, struct err *e)
+{
+	struct run *run = runs_find(r, q->run_id);
+	struct runspec_limits lim = runrows_limits(r->conf);
+	int rc;
+
+	if (run && strcmp(run->tenant, q->tenant) != 0)
+		return err_set(e, ERR_CONFLICT, "this run_id is taken");
+	if (run) {
+		answer(r, q, run->spec.identifier, run->sb->name);
+		return 0;
+	}
+	run = run_new(q->tenant, q->run_id);
+	if (runspec_parse(q->args, &lim, &run->spec, e) < 0 ||
+	    check_room(r, q->tenant, e) < 0) {
+		run_free(run);
+		return -1;
+	}
+	run->cmds = xcalloc(run->spec.ncommands, sizeof(*run->cmds));
+	rc = accept_new(r, q, run, e);
+	if (rc != 0)
+		run_free(run);
+	return rc < 0 ? -1 : 0;
+}
+
+/* ---- restore */
+
+static void restore_command(struct run *run, size_t i, const struct store_command *row)
+{
+	struct command *c = &run->cmds[i];
+
+	c->status = row->status;
+	c->started_at = row->started_at;
+	c->confirmed = row->status == STORE_COMMAND_RUNNING;
+	for (int s = 0; s < STORE_STREAM_COUNT; s++) {
+		c->streams[s].stored = row->stored[s];
+		c->streams[s].truncated = row->truncated[s];
+	}
+	if (!store_command_ended(row->status))
+		return;
+	run->at = i + 1;
+	if (row->status == STORE_COMMAND_COMPLETED || row->allow_failure || run->failed)
+		return;
+	run->failed = true;
+	run->why = xasprintf("command %zu: %s", i, row->reason ? row->reason : "failed");
+}
+
+void runs_restore(struct runner *r, const struct store_run *row)
+{
+	struct run *run;
+	struct sandbox *sb = sandbox_find(r, row->tenant, row->identifier);
+	struct err e = ERR_INIT;
+
+	/* A row that was there before counts against no limit now. */
+	if (!idenc_is_run_id(row->run_id) ||
+	    (!sb && sandbox_get(r, row->tenant, row->identifier, &sb, &e) < 0)) {
+		log_error("run %s cannot be taken up: %s", row->run_id, e.msg);
+		return;
+	}
+	run = run_new(row->tenant, row->run_id);
+	runrows_spec(row, &run->spec);
+	run->state = row->state;
+	run->created_at = row->created_at;
+	run->started_at = row->started_at;
+	run->cmds = xcalloc(run->spec.ncommands ? run->spec.ncommands : 1,
+			    sizeof(*run->cmds));
+	for (size_t i = 0; i < row->ncommands; i++)
+		restore_command(run, i, &row->commands[i]);
+	enlist(run, sb);
+	if (row->cancel_requested)
+		run_cancel(run, "canceled in the database");
+}
+
+/* ---- all of a sandbox */
+
+static void each(struct sandbox *sb, void (*fn)(struct run *, const void *),
+		 const void *arg)
+{
+	struct run *next;
+
+	for (struct run *run = sb->runs; run; run = next) {
+		next = run->next;
+		fn(run, arg);
+	}
+}
+
+static void cancel_now(struct run *run, const void *why)
+{
+	run_end_now(run, STORE_RUN_CANCELED, STORE_COMMAND_CANCELED, why);
+}
+
+void runs_cancel_all(struct sandbox *sb, const char *reason)
+{
+	each(sb, cancel_now, reason);
+}
+
+static void lose(struct run *run, const void *why)
+{
+	if (run->state != STORE_RUN_RUNNING)
+		return;
+	if (run->ending == ENDING_CANCEL)
+		run_end_now(run, STORE_RUN_CANCELED, STORE_COMMAND_CANCELED, run->why);
+	else
+		run_end_now(run, STORE_RUN_FAILED, STORE_COMMAND_LOST, why);
+}
+
+void runs_lose(struct sandbox *sb, const char *why)
+{
+	each(sb, lose, why);
+}
+
+static void refuse(struct run *run, const void *arg)
+{
+	const struct err *why = arg;
+	char text[sizeof(why->msg) + 64];
+
+	snprintf(text, sizeof(text), "the sandbox could not be started: %s", why->msg);
+	run_end_now(run, STORE_RUN_FAILED, STORE_COMMAND_FAILED, text);
+}
+
+void runs_refuse(struct sandbox *sb, const struct err *why)
+{
+	each(sb, refuse, why);
+}
+
+void runs_start_ready(struct sandbox *sb)
+{
+	struct run *next;
+
+	for (struct run *run = sb->runs; run && sb->conn; run = next) {
+		next = run->next;
+		if (run->state == STORE_RUN_RUNNING)
+			run_go_on(run);
+		else if (run_may_begin(run))
+			run_begin(run);
+	}
+}
+
+static void say_again_later(struct run *run, const void *arg)
+{
+	(void)arg;
+	sync_abort(MOVE(run->sync));
+	run->cancel_sent = false;
+}
+
+void runs_link_lost(struct sandbox *sb)
+{
+	each(sb, say_again_later, NULL);
+	sb->open_reqs = 0;
+	sb->nforget =
+		0; /* said again: the agent repeats what it was not told to forget */
+}
+
+size_t runs_offsets(const struct sandbox *sb, void *dst, size_t cap)
+{
+	size_t n = 0;
+
+	for (const struct run *run = sb->runs; run; run = run->next) {
+		struct ap_offsets o = {.id.index = (uint32_t)run->at};
+
+		memcpy(o.id.run, run->id, sizeof(run->id));
+		if (!run_owns(run, &o.id))
+			continue;
+		o.stdout_off = (uint64_t)run->cmds[run->at].streams[0].stored +
+			       run->cmds[run->at].streams[0].ntail;
+		o.stderr_off = (uint64_t)run->cmds[run->at].streams[1].stored +
+			       run->cmds[run->at].streams[1].ntail;
+		n += ap_offsets_put((uint8_t *)dst + n, cap - n, &o);
+	}
+	return n;
+}
+
+/* ---- all of the runner */
+
+static void send_ack(struct run *run)
+{
+	struct stream *st = run->cmds[run->at].streams;
+	struct ap_msg m = {.type = AP_ACK};
+
+	run->want_ack = false;
+	if (st[0].stored == st[0].acked && st[1].stored == st[1].acked)
+		return;
+	memcpy(m.u.ack.id.run, run->id, sizeof(run->id));
+	m.u.ack.id.index = (uint32_t)run->at;
+	m.u.ack.stdout_off = (uint64_t)st[0].stored;
+	m.u.ack.stderr_off = (uint64_t)st[1].stored;
+	st[0].acked = st[0].stored;
+	st[1].acked = st[1].stored;
+	agentconn_send(run->sb->conn, &m);
+}
+
+static void acknowledge(struct sandbox *sb)
+{
+	for (struct run *run = sb->runs; run; run = run->next)
+		if (run->want_ack)
+			send_ack(run);
+	for (size_t i = 0; i < sb->nforget; i++)
+		agentconn_send(sb->conn, &(struct ap_msg){.type = AP_FORGET,
+							  .u.ref.id = sb->forget[i]});
+	sb->nforget = 0;
+}
+
+void runs_acknowledge(struct runner *r)
+{
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
+			if (sb->conn)
+				acknowledge(sb);
+}
+
+static void all_runs(struct runner *r, void (*fn)(struct run *, const void *),
+		     const void *arg)
+{
+	for (size_t i = 0; i < HASH_SIZE; i++) {
+		struct run *next;
+
+		for (struct run *run = r->runs[i]; run; run = next) {
+			next = run->hash_next;
+			fn(run, arg);
+		}
+	}
+}
+
+static void cancel_gently(struct run *run, const void *reason)
+{
+	run_cancel(run, reason);
+}
+
+void runs_cancel_gently(struct runner *r, const char *reason)
+{
+	all_runs(r, cancel_gently, reason);
+}
+
+static void guard(struct run *run, const void *arg)
+{
+	int64_t now = *(const int64_t *)arg;
+
+	if (!run->guard_mono || now < run->guard_mono)
+		return;
+	if (run->ending == ENDING_CANCEL)
+		run_end_now(run, STORE_RUN_CANCELED, STORE_COMMAND_CANCELED, run->why);
+	else
+		run_end_now(run, STORE_RUN_FAILED, STORE_COMMAND_LOST,
+			    "the sandbox's agent did not end the command at its time "
+			    "limit; restart_sandbox makes a new sandbox");
+}
+
+void runs_guard(struct runner *r, int64_t mono_ms)
+{
+	all_runs(r, guard, &mono_ms);
+}
+
+static void drop(struct run *run, const void *arg)
+{
+	(void)arg;
+	run_drop(run);
+}
+
+void runs_drop_all(struct runner *r)
+{
+	all_runs(r, drop, NULL);
+}

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/sandboxes.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "runner/agentlink.h"
+#include "runner/hash.h"
+#include "runner/runs.h"
+#include "runner/sandboxjob.h"
+#include "runner/turn.h"
+
+/* How long a broken connection is tried before the commands are called lost. */
+enum { RECONNECT_FOR_MS = 20000, RECONNECT_EVERY_MS = 250 };
+
+static const bool transitions[SANDBOX_STATE_COUNT][SANDBOX_STATE_COUNT] = {
+	[SANDBOX_ABSENT] = {[SANDBOX_CREATING] = true,
+			    [SANDBOX_CONNECTING] = true,
+			    [SANDBOX_DELETING] = true},
+	[SANDBOX_CREATING] = {[SANDBOX_CONNECTING] = true, [SANDBOX_ABSENT] = true},
+	[SANDBOX_CONNECTING] = {[SANDBOX_READY] = true,
+				[SANDBOX_ABSENT] = true,
+				[SANDBOX_DELETING] = true},
+	[SANDBOX_READY] = {[SANDBOX_CONNECTING] = true, [SANDBOX_DELETING] = true},
+	[SANDBOX_DELETING] = {[SANDBOX_ABSENT] = true},
+};
+
+static void set_state(struct sandbox *sb, enum sandbox_state to)
+{
+	assert(transitions[sb->state][to]);
+	sb->state = to;
+}
+
+static void link_drop(struct sandbox *sb)
+{
+	agentconn_free(MOVE(sb->conn));
+}
+
+static size_t slot_of(const char *tenant, const char *identifier)
+{
+	return (hash_string(identifier) ^ hash_string(tenant)) & (HASH_SIZE - 1);
+}
+
+struct sandbox *sandbox_find(struct runner *r, const char *tenant, const char *identifier)
+{
+	struct sandbox *sb = r->sandboxes[slot_of(tenant, identifier)];
+
+	while (sb && (strcmp(sb->identifier, identifier) != 0 ||
+		      strcmp(sb->tenant, tenant) != 0))
+		sb = sb->hash_next;
+	return sb;
+}
+
+static struct sandbox *sandbox_new(struct runner *r, const char *tenant,
+				   const char *identifier)
+{
+	struct sandbox *sb = xcalloc(1, sizeof(*sb));
+	struct sandbox **slot = &r->sandboxes[slot_of(tenant, identifier)];
+
+	sb->r = r;
+	sb->tenant = xstrdup(tenant);
+	sb->identifier = xstrdup(identifier);
+	sb->runs_tail = &sb->runs;
+	backend_sandbox_name(sb->name, sizeof(sb->name), r->args->instance_id, tenant,
+			     identifier);
+	sb->hash_next = *slot;
+	*slot = sb;
+	r->nsandboxes++;
+	return sb;
+}
+
+int sandbox_get(struct runner *r, const char *tenant, const char *identifier,
+		struct sandbox **ret, struct err *e)
+{
+	struct sandbox *sb = sandbox_find(r, tenant, identifier);
+
+	if (!sb && (int64_t)r->nsandboxes >= r->conf->max_active_sandboxes)
+		return err_set(
+			e, ERR_LIMIT,
+			"there are %zu sandboxes, as many as MAX_SANDBOXES allows; "
+			"delete one that is not needed (delete_sandbox), or wait "
+			"until one expires",
+			r->nsandboxes);
+	*ret = sb ? sb : sandbox_new(r, tenant, identifier);
+	return 0;
+}
+
+struct sandbox *sandbox_from_row(struct runner *r, const struct store_sandbox *row)
+{
+	struct sandbox *sb = sandbox_new(r, row->tenant, row->identifier);
+
+	sb->has_row = true;
+	sb->container_id = xstrdup(row->container_id ? row->container_id : "");
+	sb->image = xstrdup(row->image ? row->image : "");
+	sb->fingerprint = xstrdup(row->policy_fingerprint ? row->policy_fingerprint : "");
+	sb->created_at = row->created_at;
+	sb->expires_at = row->expires_at;
+	sb->ttl_s = row->ttl_s;
+	return sb;
+}
+
+static void on_timer_closed(uv_handle_t *h)
+{
+	free(h);
+}
+
+static void sandbox_free(struct sandbox *sb)
+{
+	struct waiter *next;
+
+	link_drop(sb);
+	if (sb->retry)
+		uv_close((uv_handle_t *)sb->retry, on_timer_closed);
+	for (struct waiter *w = sb->waiters; w; w = next) {
+		next = w->next;
+		free(w);
+	}
+	free(sb->forget);
+	free(sb->tenant);
+	free(sb->identifier);
+	free(sb->container_id);
+	free(sb->image);
+	free(sb->fingerprint);
+	free(sb);
+}
+
+static void unhash(struct sandbox *sb)
+{
+	struct sandbox **p = &sb->r->sandboxes[slot_of(sb->tenant, sb->identifier)];
+
+	while (*p != sb)
+		p = &(*p)->hash_next;
+	*p = sb->hash_next;
+	sb->r->nsandboxes--;
+}
+
+/* Nothing is left of it anywhere: the record goes. */
+static bool free_if_nothing(struct sandbox *sb)
+{
+	if (sb->state != SANDBOX_ABSENT || sb->has_row || sb->runs || sb->waiters ||
+	    sb->job)
+		return false;
+	unhash(sb);
+	sandbox_free(sb);
+	return true;
+}
+
+static void store_row(struct sandbox *sb, enum store_sandbox_state state,
+		      const char *error)
+{
+	struct err e = ERR_INIT;
+	const struct store_sandbox row = {
+		.tenant = sb->tenant,
+		.identifier = sb->identifier,
+		.name = sb->name,
+		.backend = sb->r->conf->backend,
+		.container_id = sb->container_id,
+		.image = sb->image,
+		.policy_fingerprint = sb->fingerprint,
+		.state = state,
+		.created_at = sb->created_at,
+		.expires_at = sb->expires_at,
+		.last_used_at = clock_now_ms(),
+		.ttl_s = sb->ttl_s,
+		.error = error,
+	};
+
+	/* A store that fails is noticed by the commit. */
+	if (store_sandbox_put(sb->r->store, &row, &e) < 0)
+		log_error("sandbox %s: %s", sb->name, e.msg);
+	sb->has_row = true;
+	turn_dirty(sb->r);
+}
+
+void sandbox_extend(struct sandbox *sb, int64_t now, int64_t ttl_s)
+{
+	struct err e = ERR_INIT;
+	int64_t until = now + ttl_s * 1000;
+
+	sb->ttl_s = ttl_s;
+	if (!sb->has_row) {
+		sb->expires_at = sb->expires_at > until ? sb->expires_at : until;
+		return;
+	}
+	if (store_sandbox_extend(sb->r->store, sb->tenant, sb->identifier, until, now,
+				 &sb->expires_at, &e) < 0)
+		log_error("sandbox %s: %s", sb->name, e.msg);
+	turn_dirty(sb->r);
+}
+
+void sandbox_forget_command(struct sandbox *sb, const struct ap_id *id)
+{
+	if (sb->nforget == sb->forget_cap) {
+		sb->forget_cap = sb->forget_cap ? sb->forget_cap * 2 : 8;
+		sb->forget = xreallocarray(sb->forget, sb->forget_cap, sizeof(*id));
+	}
+	sb->forget[sb->nforget++] = *id;
+	turn_dirty(sb->r);
+}
+
+/* ---- answers to delete and restart */
+
+static json_t *sandbox_json(const struct sandbox *sb)
+{
+	char created[CLOCK_RFC3339_SIZE], expires[CLOCK_RFC3339_SIZE];
+
+	return json_pack(
+		"{s:{s:s,s:s,s:s,s:s,s:s,s:s}}", "sandbox", "identifier", sb->identifier,
+		"container_id", sb->container_id, "name", sb->name, "created_at",
+		clock_format_rfc3339(sb->created_at, created), "expires_at",
+		clock_format_rfc3339(sb->expires_at, expires), "image", sb->image);
+}
+
+/* Answer the waiters of one kind; why NULL: it went well. */
+static void answer_waiters(struct sandbox *sb, bool restart, bool existed,
+			   const struct err *why)
+{
+	struct waiter **p = &sb->waiters;
+
+	while (*p) {
+		struct waiter *w = *p;
+
+		if (w->restart != restart) {
+			p = &w->next;
+			continue;
+		}
+		*p = w->next;
+		if (why)
+			edges_err(sb->r->edges, w->to, why);
+		else if (restart)
+			turn_answer(sb->r, w->to, sandbox_json(sb));
+		else
+			turn_answer(sb->r, w->to,
+				    json_pack("{s:b,s:s}", "deleted", existed,
+					      "identifier", sb->identifier));
+		free(w);
+	}
+}
+
+static bool wants_restart(const struct sandbox *sb)
+{
+	for (const struct waiter *w = sb->waiters; w; w = w->next)
+		if (w->restart)
+			return true;
+	return sb->create_again;
+}
+
+/* ---- create, connect */
+
+static void begin_create(struct sandbox *sb)
+{
+	set_state(sb, SANDBOX_CREATING);
+	sb->created_at = clock_now_ms();
+	if (sb->expires_at <= sb->created_at)
+		sb->expires_at =
+			sb->created_at +
+			(sb->ttl_s ? sb->ttl_s : sb->r->conf->default_ttl_s) * 1000;
+	sb->create_again = false;
+	store_row(sb, STORE_SANDBOX_CREATING, NULL);
+	sandboxjob_submit(sb, SANDBOXJOB_OPEN);
+}
+
+static void begin_connect(struct sandbox *sb)
+{
+	if (sb->state != SANDBOX_CONNECTING)
+		set_state(sb, SANDBOX_CONNECTING);
+	sandboxjob_submit(sb, SANDBOXJOB_CONNECT);
+}
+
+static void begin_remove(struct sandbox *sb)
+{
+	link_drop(sb);
+	set_state(sb, SANDBOX_DELETING);
+	sb->remove_next = false;
+	sb->removing = true;
+	sb->has_boot = false;
+	if (sb->has_row)
+		store_row(sb, STORE_SANDBOX_DELETING, NULL);
+	sandboxjob_submit(sb, SANDBOXJOB_REMOVE);
+}
+
+static void on_retry(uv_timer_t *t)
+{
+	struct sandbox *sb = t->data;
+
+	if (sb->state == SANDBOX_CONNECTING && !sb->job && !sb->conn)
+		begin_connect(sb);
+}
+
+static void retry_later(struct sandbox *sb)
+{
+	if (!sb->retry) {
+		sb->retry = xcalloc(1, sizeof(*sb->retry));
+		uv_timer_init(&sb->r->loop, sb->retry);
+		sb->retry->data = sb;
+	}
+	uv_timer_start(sb->retry, on_retry, RECONNECT_EVERY_MS, 0);
+}
+
+/* It does not run any more; its files are kept, the next run starts it again. */
+static void sandbox_died(struct sandbox *sb, const char *why)
+{
+	link_drop(sb);
+	set_state(sb, SANDBOX_ABSENT);
+	sb->has_boot = false;
+	sb->lost_since_mono = 0;
+	log_warn("sandbox %s: %s", sb->name, why);
+	store_row(sb, STORE_SANDBOX_STOPPED, why);
+	runs_lose(sb, why);
+	sandbox_kick(sb);
+}
+
+void sandbox_link_lost(struct sandbox *sb, const char *why)
+{
+	link_drop(sb);
+	runs_link_lost(sb);
+	if (sb->state == SANDBOX_READY) {
+		log_warn("sandbox %s: %s; connecting again", sb->name, why);
+		set_state(sb, SANDBOX_CONNECTING);
+	}
+	if (!sb->lost_since_mono)
+		sb->lost_since_mono = clock_mono_ms();
+	retry_later(sb);
+}
+
+void sandbox_link_ready(struct sandbox *sb)
+{
+	set_state(sb, SANDBOX_READY);
+	sb->lost_since_mono = 0;
+	if (sb->has_row)
+		store_row(sb, STORE_SANDBOX_READY, NULL);
+	answer_waiters(sb, true, true, NULL);
+	sandbox_kick(sb);
+}
+
+/* ---- what jobs report */
+
+static void take_info(struct sandbox *sb, struct sandbox_info *i)
+{
+	free(sb->container_id);
+	free(sb->image);
+	free(sb->fingerprint);
+	sb->container_id = MOVE(i->container_id);
+	sb->image = MOVE(i->image);
+	sb->fingerprint = MOVE(i->policy_fingerprint);
+	sb->fresh = i->fresh;
+	if (!sb->container_id)
+		sb->container_id = xstrdup(sb->name);
+	if (!sb->image)
+		sb->image = xstrdup(sb->r->conf->image);
+}
+
+static void open_failed(struct sandbox *sb, const struct err *why)
+{
+	set_state(sb, SANDBOX_ABSENT);
+	log_error("sandbox %s: %s", sb->name, why->msg);
+	store_row(sb, STORE_SANDBOX_FAILED, why->msg);
+	answer_waiters(sb, true, false, why);
+	runs_refuse(sb, why);
+}
+
+static void take_stream(struct sandbox *sb, int *fd)
+{
+	struct err e = ERR_INIT;
+
+	if (agentlink_open(sb, fd_move(fd), &e) < 0)
+		sandbox_link_lost(sb, e.msg);
+}
+
+static void opened(struct sandbox *sb, struct sandboxjob *j)
+{
+	if (j->rc < 0) {
+		open_failed(sb, &j->e);
+		return;
+	}
+	metrics_observe_us(&sb->r->metrics.sandbox_start, j->took_us);
+	sb->wipe = false;
+	take_info(sb, &j->info);
+	store_row(sb, STORE_SANDBOX_CREATING, NULL);
+	set_state(sb, SANDBOX_CONNECTING);
+	sb->lost_since_mono = clock_mono_ms();
+	take_stream(sb, &j->fd);
+}
+
+static void connected(struct sandbox *sb, struct sandboxjob *j)
+{
+	if (j->rc == 0) {
+		take_stream(sb, &j->fd);
+		return;
+	}
+	if (j->dead) {
+		sandbox_died(sb, "the sandbox is not running any more; what it was "
+				 "doing is lost, its files are kept: run the command "
+				 "again");
+		return;
+	}
+	if (clock_mono_ms() - sb->lost_since_mono < RECONNECT_FOR_MS) {
+		retry_later(sb);
+		return;
+	}
+	/* Commands of a sandbox that nobody reaches must not go on unseen. */
+	runs_lose(sb, "the sandbox does not answer any more and was stopped; its files "
+		      "are kept: run the command again");
+	set_state(sb, SANDBOX_DELETING);
+	sandboxjob_submit(sb, SANDBOXJOB_STOP);
+}
+
+static void removed(struct sandbox *sb, struct sandboxjob *j)
+{
+	struct err e = ERR_INIT;
+
+	set_state(sb, SANDBOX_ABSENT);
+	sb->removing = false;
+	if (j->rc < 0) {
+		log_error("remove sandbox %s: %s", sb->name, j->e.msg);
+		store_row(sb, STORE_SANDBOX_FAILED, j->e.msg);
+		answer_waiters(sb, false, false, &j->e);
+		answer_waiters(sb, true, false, &j->e);
+		sandbox_kick(sb);
+		return;
+	}
+	if (store_sandbox_remove(sb->r->store, sb->tenant, sb->identifier, &e) < 0 &&
+	    e.kind != ERR_NOT_FOUND)
+		log_error("sandbox %s: %s", sb->name, e.msg);
+	turn_dirty(sb->r);
+	answer_waiters(sb, false, sb->has_row || j->existed, NULL);
+	sb->has_row = false;
+	sb->wipe = true;
+	sb->expires_at = 0;
+	sandbox_kick(sb);
+}
+
+static void stopped(struct sandbox *sb, struct sandboxjob *j)
+{
+	set_state(sb, SANDBOX_ABSENT);
+	sb->has_boot = false;
+	sb->lost_since_mono = 0;
+	store_row(sb, STORE_SANDBOX_STOPPED, j->rc < 0 ? j->e.msg : NULL);
+	sandbox_kick(sb);
+}
+
+static void (*const reports[])(struct sandbox *, struct sandboxjob *) = {
+	[SANDBOXJOB_OPEN] = opened,
+	[SANDBOXJOB_CONNECT] = connected,
+	[SANDBOXJOB_REMOVE] = removed,
+	[SANDBOXJOB_STOP] = stopped,
+};
+
+static void stop_one(struct sandbox *sb)
+{
+	runs_cancel_all(sb, "the server was stopped");
+	link_drop(sb);
+	if (sb->job || sb->state == SANDBOX_ABSENT)
+		return;
+	set_state(sb, SANDBOX_DELETING);
+	sandboxjob_submit(sb, SANDBOXJOB_STOP);
+}
+
+void sandbox_job_done(struct sandbox *sb, struct sandboxjob *j)
+{
+	struct runner *r = sb->r;
+	bool remove_next = sb->remove_next;
+
+	sb->job = false;
+	if (sb->dropped) {
+		sandbox_free(sb);
+		return;
+	}
+	reports[j->what](sb, j);
+	if (r->phase == PHASE_STOPPING && j->what != SANDBOXJOB_STOP)
+		stop_one(sb);
+	else if (remove_next) /* then it is still there: it must be removed */
+		sandbox_kick(sb);
+}
+
+/* ---- what others ask for */
+
+void sandbox_adopt(struct sandbox *sb)
+{
+	sb->lost_since_mono = clock_mono_ms();
+	begin_connect(sb);
+}
+
+void sandbox_kick(struct sandbox *sb)
+{
+	struct runner *r = sb->r;
+
+	if (r->phase == PHASE_STOPPING || r->phase == PHASE_STORE_FAILED)
+		return;
+	if (sb->remove_next && !sb->job && sb->state != SANDBOX_DELETING) {
+		begin_remove(sb);
+		return;
+	}
+	if (sb->state == SANDBOX_READY) {
+		runs_start_ready(sb);
+		return;
+	}
+	if (sb->state != SANDBOX_ABSENT || sb->job)
+		return;
+	if (!sb->runs && !wants_restart(sb)) {
+		free_if_nothing(sb);
+		return;
+	}
+	if (r->backend && r->reconciled)
+		begin_create(sb);
+	else if (r->backend_failed) {
+		struct err e = ERR_INIT;
+
+		err_set(&e, ERR_BACKEND, "%s", r->backend_words);
+		answer_waiters(sb, true, false, &e);
+		runs_refuse(sb, &e);
+	}
+}
+
+static void sandboxes_each(struct runner *r, void (*fn)(struct sandbox *sb))
+{
+	struct sandbox *next;
+
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = next) {
+			next = sb->hash_next;
+			fn(sb);
+		}
+}
+
+void sandboxes_kick_all(struct runner *r)
+{
+	sandboxes_each(r, sandbox_kick);
+}
+
+void sandbox_remove(struct sandbox *sb, const char *reason, const struct replyto *to,
+		    bool restart)
+{
+	if (to) {
+		struct waiter *w = xcalloc(1, sizeof(*w));
+
+		*w = (struct waiter){.next = sb->waiters, .to = *to, .restart = restart};
+		sb->waiters = w;
+	}
+	sb->create_again |= restart;
+	runs_cancel_all(sb, reason);
+	if (!sb->removing)
+		sb->remove_next = true;
+	sandbox_kick(sb);
+}
+
+/* ---- the end, and the beat */
+
+void sandboxes_stop_all(struct runner *r)
+{
+	sandboxes_each(r, stop_one);
+}
+
+bool sandboxes_busy(const struct runner *r)
+{
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (const struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
+			if (sb->job)
+				return true;
+	return false;
+}
+
+void sandboxes_heartbeat(struct runner *r, int64_t mono_ms)
+{
+	struct sandbox *next;
+
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = next) {
+			next = sb->hash_next;
+			if (sb->conn)
+				agentconn_heartbeat(sb->conn, mono_ms);
+		}
+}
+
+static void drop_one(struct sandbox *sb)
+{
+	unhash(sb);
+	link_drop(sb);
+	sb->dropped = true;
+	if (!sb->job)
+		sandbox_free(sb);
+}
+
+void sandboxes_drop_all(struct runner *r)
+{
+	struct err why = ERR_INIT;
+
+	err_set(&why, ERR_STORE, "the database cannot be written; try again later");
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next) {
+			answer_waiters(sb, true, false, &why);
+			answer_waiters(sb, false, false, &why);
+		}
+	sandboxes_each(r, drop_one);
+}

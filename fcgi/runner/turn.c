@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/turn.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "runner/recovery.h"
+#include "runner/runs.h"
+
+void turn_dirty(struct runner *r)
+{
+	r->dirty = true;
+}
+
+void turn_answer(struct runner *r, struct replyto to, json_t *body)
+{
+	struct late_answer *a = xcalloc(1, sizeof(*a));
+
+	a->to = to;
+	a->body = body;
+	*r->answers_tail = a;
+	r->answers_tail = &a->next;
+	r->dirty = true;
+}
+
+static struct late_answer *take_answers(struct runner *r)
+{
+	struct late_answer *list = r->answers;
+
+	r->answers = NULL;
+	r->answers_tail = &r->answers;
+	return list;
+}
+
+/* why NULL: say what was to be said. */
+static void send_answers(struct runner *r, const struct err *why)
+{
+	struct late_answer *next;
+
+	for (struct late_answer *a = take_answers(r); a; a = next) {
+		next = a->next;
+		if (why) {
+			edges_err(r->edges, a->to, why);
+			json_decref(a->body);
+		} else {
+			edges_ok(r->edges, a->to, a->body);
+		}
+		free(a);
+	}
+}
+
+static void flush_agents(struct runner *r)
+{
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
+			if (sb->conn)
+				agentconn_flush(sb->conn);
+}
+
+static void commit(struct runner *r)
+{
+	struct store_commit_info info = {0};
+	struct err e = ERR_INIT;
+
+	r->dirty = false;
+	if (store_commit(r->store, &info, &e) < 0) {
+		struct err why = ERR_INIT;
+
+		err_set(&why, ERR_STORE,
+			"the database cannot be written (%s); nothing was started, try "
+			"again later",
+			e.msg);
+		send_answers(r, &why);
+		recovery_store_failed(r, &e);
+		return;
+	}
+	if (info.wrote)
+		metrics_observe_us(&r->metrics.store_commit, info.duration_us);
+	runs_acknowledge(r);
+	send_answers(r, NULL);
+	flush_agents(r);
+	if (info.newest_event_id)
+		edges_ring(r->edges);
+}
+
+void turn_commit(struct runner *r)
+{
+	if (!r->dirty)
+		return;
+	flush_agents(r);
+	commit(r);
+}
+
+/*
+ * Both sides of the poll: what timers did is stored before the loop sleeps,
+ * what descriptors brought as soon as all of them were looked at.
+ */
+static void on_prepare(uv_prepare_t *h)
+{
+	turn_commit(h->data);
+}
+
+static void on_check(uv_check_t *h)
+{
+	turn_commit(h->data);
+}
+
+int turn_init(struct runner *r, struct err *e)
+{
+	r->answers_tail = &r->answers;
+	r->before_poll.data = r->after_poll.data = r;
+	if (uv_prepare_init(&r->loop, &r->before_poll) < 0 ||
+	    uv_check_init(&r->loop, &r->after_poll) < 0 ||
+	    uv_prepare_start(&r->before_poll, on_prepare) < 0 ||
+	    uv_check_start(&r->after_poll, on_check) < 0)
+		return err_set(e, ERR_SYSTEM, "the loop cannot be set up");
+	return 0;
+}
+
+void turn_close(struct runner *r)
+{
+	struct err why = ERR_INIT;
+
+	err_set(&why, ERR_BUSY, "the server is stopping");
+	send_answers(r, &why);
+	uv_close((uv_handle_t *)&r->before_poll, NULL);
+	uv_close((uv_handle_t *)&r->after_poll, NULL);
+}
