@@ -28,7 +28,8 @@ static const char namespaces[] =
 
 /* What tells of, or reaches into, the machine behind the sandbox. */
 static const char masked[] =
-	"[\"/proc/acpi\",\"/proc/asound\",\"/proc/interrupts\",\"/proc/kcore\","
+	"[\"/proc/acpi\",\"/proc/asound\",\"/proc/cmdline\",\"/proc/interrupts\",\"/proc/"
+	"kcore\","
 	"\"/proc/keys\",\"/proc/latency_stats\",\"/proc/timer_list\",\"/proc/"
 	"timer_stats\","
 	"\"/proc/sched_debug\",\"/proc/scsi\",\"/sys/firmware\",\"/sys/fs/cgroup\","
