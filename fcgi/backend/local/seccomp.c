@@ -198,7 +198,7 @@ int seccomp_translate(json_t *profile, const struct caps *caps, json_t **ret,
 	return 0;
 }
 
-int seccomp_load(const struct caps *caps, json_t **ret, struct err *e)
+int seccomp_profile_load(const struct caps *caps, json_t **ret, struct err *e)
 {
 	AUTO_BUF text = BUF_INIT(4 << 20);
 	AUTO_JSON *profile = NULL;

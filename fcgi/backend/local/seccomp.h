@@ -19,6 +19,6 @@ int seccomp_translate(json_t *profile, const struct caps *caps, json_t **ret,
 		      struct err *e);
 
 /* Finds, reads and translates the installed profile. */
-int seccomp_load(const struct caps *caps, json_t **ret, struct err *e);
+int seccomp_profile_load(const struct caps *caps, json_t **ret, struct err *e);
 
 #endif

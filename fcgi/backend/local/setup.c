@@ -111,7 +111,7 @@ static int load_policy(struct local *l, struct err *e)
 	char hex[SHA256_HEX_LEN + 1];
 
 	if (caps_parse(c->cap_drop, c->cap_add, &l->caps, e) < 0 ||
-	    seccomp_load(&l->caps, &profile, e) < 0)
+	    seccomp_profile_load(&l->caps, &profile, e) < 0)
 		return -1;
 	l->seccomp_text = json_dumps(profile, JSON_COMPACT);
 	json_decref(profile);
