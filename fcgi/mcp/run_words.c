@@ -244,12 +244,12 @@ static void add_head(struct buf *b, const json_t *run)
 	size_t n = json_array_size(commands);
 
 	buf_puts(b, text_at(run, "state"));
-	if (n == 1) {
-		buf_puts(b, ": ");
-		add_outcome(b, json_array_get(commands, 0));
-	} else {
+	if (n > 1) {
 		buf_printf(b, ": %zu of %zu commands completed",
 			   count_state(commands, "completed"), n);
+	} else if (!is(run, "state", "canceled")) {
+		buf_puts(b, ": ");
+		add_outcome(b, json_array_get(commands, 0));
 	}
 	buf_puts(b, "\n");
 	if (text_at(run, "error")[0])
