@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_RUNNER_RIG_H
+#define TESTS_RUNNER_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+
+#include "base/id.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "fakebackend.h"
+#include "runner/runner.h"
+#include "store/migrate.h"
+#include "store/reader.h"
+#include "wire/edgemsg.h"
+
+/*
+ * A runner in a process of its own over the fake backend, and this process in the
+ * place of an edge: it asks over the pair, waits on the doorbell, reads the store.
+ */
+enum { WAIT_MS = 20000 };
+
+struct rig {
+	char dir[64];
+	char db[128];
+	struct conf conf;
+	int pair[2], bell, life[2];
+	pid_t runner;
+	uint64_t next_id;
+	struct store_reader *reader;
+};
+
+static inline void rig_start(struct rig *t)
+{
+	int ready[2];
+	char byte;
+
+	assert_int_equal(0, pipe2(ready, O_CLOEXEC));
+	assert_int_equal(0, pipe2(t->life, O_CLOEXEC));
+	t->runner = fork();
+	if (t->runner == 0) {
+		struct runner_args a = {.life_fd = t->life[0],
+					.ready_fd = ready[1],
+					.nedges = 1,
+					.edge_fds = &t->pair[1],
+					.doorbell_fds = &t->bell,
+					.db_path = t->db,
+					.instance_id = "0123abcd"};
+		char log_path[96];
+		int quiet;
+
+		snprintf(log_path, sizeof(log_path), "%s/log", t->dir);
+		quiet = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+		dup2(quiet, 2);
+		close(t->life[1]);
+		close(t->pair[0]);
+		log_init("runner", LOG_LEVEL_INFO);
+		_exit(runner_main_on(&a, &t->conf, &fake_ops));
+	}
+	close(ready[1]);
+	close(t->life[0]);
+	assert_int_equal(1, read(ready[0], &byte, 1));
+	close(ready[0]);
+	if (!t->reader) {
+		struct err e = ERR_INIT;
+
+		assert_int_equal(0, store_reader_open(t->db, &t->reader, &e));
+	}
+}
+
+/* How: SIGKILL a crash, SIGUSR1 leave, SIGTERM stop. */
+static inline int rig_end(struct rig *t, int sig)
+{
+	int status = 0;
+
+	kill(t->runner, sig);
+	waitpid(t->runner, &status, 0);
+	close(t->life[1]);
+	return status;
+}
+
+static inline int rig_setup(void **state)
+{
+	struct rig *t = xcalloc(1, sizeof(*t));
+	struct store_migrate_opts o = {.group = (gid_t)-1, .synchronous = "NORMAL"};
+	struct err e = ERR_INIT;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	fake_create_delay_ms = 0;
+	fake_create_fails = NULL;
+	snprintf(t->dir, sizeof(t->dir), "/tmp/runner-rig-XXXXXX");
+	assert_non_null(mkdtemp(t->dir));
+	snprintf(t->db, sizeof(t->db), "%s/db/x.sqlite", t->dir);
+	setenv("DATA_DIR", t->dir, 1);
+	assert_int_equal(0, conf_load(NULL, &t->conf, &e));
+	t->conf.kill_grace_ms = 300;
+	t->conf.reaper_interval_ms = 200;
+	assert_int_equal(0, store_migrate(t->db, &o, &e));
+	assert_int_equal(0,
+			 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, t->pair));
+	t->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fake_agent_path =
+		getenv("AGENT") ? getenv("AGENT") : "build/release/mcp-sandboxd-agent";
+	*state = t;
+	rig_start(t);
+	return 0;
+}
+
+static inline int rig_teardown(void **state)
+{
+	struct rig *t = *state;
+	struct err e = ERR_INIT;
+	int status = rig_end(t, SIGTERM);
+
+	store_reader_close(t->reader);
+	close(t->pair[0]);
+	close(t->pair[1]);
+	close(t->bell);
+	conf_release(&t->conf);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		continue;
+	io_rmtree(t->dir, &e);
+	free(t);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return 0;
+}
+
+/* ---- asking */
+
+static inline uint64_t rig_send(struct rig *t, enum edgemsg_type type, json_t *body)
+{
+	struct err e = ERR_INIT;
+	uint64_t id = ++t->next_id;
+
+	assert_int_equal(0, edgemsg_send(t->pair[0], type, id, body, &e));
+	json_decref(body);
+	return id;
+}
+
+/* The answer to that id; others are passed over. */
+static inline json_t *rig_answer(struct rig *t, uint64_t id, enum edgemsg_type *ret_type)
+{
+	for (;;) {
+		struct pollfd p = {.fd = t->pair[0], .events = POLLIN};
+		struct edgemsg m = {0};
+		struct err e = ERR_INIT;
+		int eof = 0;
+
+		assert_int_equal(1, poll(&p, 1, WAIT_MS));
+		assert_int_equal(1, edgemsg_recv(t->pair[0], &m, &eof, &e));
+		if (m.id == id && m.type != MSG_HELLO) {
+			*ret_type = m.type;
+			return m.body;
+		}
+		edgemsg_release(&m);
+	}
+}
+
+static inline json_t *rig_ask(struct rig *t, enum edgemsg_type type, json_t *body)
+{
+	enum edgemsg_type got;
+	json_t *answer = rig_answer(t, rig_send(t, type, body), &got);
+
+	if (got != MSG_OK)
+		print_error("%s\n",
+			    json_string_value(json_object_get(answer, "message")));
+	assert_int_equal(MSG_OK, got);
+	return answer;
+}
+
+/* args: JSON text with ' for ". Answers with what is to be waited for. */
+static inline json_t *rig_run_body(const char *run_id, const char *args)
+{
+	AUTO_FREE char *text = xstrdup(args);
+	json_t *parsed = NULL;
+	struct err e = ERR_INIT;
+
+	for (char *p = text; *p; p++)
+		if (*p == '\'')
+			*p = '"';
+	if (json_parse(text, strlen(text), &parsed, &e) < 0)
+		fail_msg("%s", e.msg);
+	return json_pack("{s:s,s:s,s:o}", "tenant", "default", "run_id", run_id, "args",
+			 parsed);
+}
+
+static inline void rig_run(struct rig *t, char run_id[ID_RUN_LEN + 1], const char *args)
+{
+	id_new_run(run_id);
+	json_decref(rig_ask(t, MSG_RUN, rig_run_body(run_id, args)));
+}
+
+/* ---- looking */
+
+static inline void rig_bell(struct rig *t)
+{
+	struct pollfd p = {.fd = t->bell, .events = POLLIN};
+	uint64_t n;
+
+	assert_int_equal(1, poll(&p, 1, WAIT_MS));
+	assert_int_equal(8, read(t->bell, &n, 8));
+}
+
+static inline enum store_run_state rig_wait(struct rig *t, const char *run_id)
+{
+	enum store_run_state s;
+	struct err e = ERR_INIT;
+
+	for (;;) {
+		assert_int_equal(
+			0, store_read_run_state(t->reader, "default", run_id, &s, &e));
+		if (store_run_ended(s))
+			return s;
+		rig_bell(t);
+	}
+}
+
+static inline void rig_wait_event(struct rig *t, const char *run_id,
+				  enum store_event_type type)
+{
+	for (;;) {
+		AUTO_STORE_EVENTS l = {0};
+		struct err e = ERR_INIT;
+
+		assert_int_equal(0, store_read_run_events(t->reader, run_id, 0, 10000,
+							  1 << 24, &l, &e));
+		for (size_t i = 0; i < l.n; i++)
+			if (l.v[i].type == type)
+				return;
+		rig_bell(t);
+	}
+}
+
+static inline void rig_read_run(struct rig *t, const char *run_id, struct store_run *ret)
+{
+	struct err e = ERR_INIT;
+
+	assert_int_equal(0, store_read_run(t->reader, "default", run_id, ret, &e));
+}
+
+static inline char *rig_output(struct rig *t, const char *run_id, int64_t index)
+{
+	AUTO_BUF b = BUF_INIT(1 << 26);
+	struct err e = ERR_INIT;
+	size_t n = 1;
+
+	while (n > 0) {
+		const struct store_output_query q = {.run_id = run_id,
+						     .command_index = index,
+						     .stream = STORE_STDOUT,
+						     .offset = (int64_t)b.len,
+						     .max = 1 << 20};
+
+		assert_int_equal(0, store_read_output(t->reader, &q, &b, &n, &e));
+	}
+	return xstrdup(b.p);
+}
+
+/* The names of a run's events, comma-joined, runs of output as one. */
+static inline char *rig_events(struct rig *t, const char *run_id)
+{
+	AUTO_STORE_EVENTS l = {0};
+	AUTO_BUF b = BUF_INIT(1 << 20);
+	struct err e = ERR_INIT;
+
+	assert_int_equal(
+		0, store_read_run_events(t->reader, run_id, 0, 10000, 1 << 24, &l, &e));
+	for (size_t i = 0; i < l.n; i++)
+		if (i == 0 || l.v[i].type != l.v[i - 1].type)
+			buf_printf(&b, "%s%s", i ? "," : "",
+				   store_event_type_name(l.v[i].type));
+	return xstrdup(b.p);
+}
+
+#endif
