@@ -35,7 +35,8 @@ struct checkpoint {
 	struct checkpoint_stats stats;
 };
 
-static void run_mode(struct checkpoint *c, int mode)
+/* True when the whole log, as it was at the start, is in the database now. */
+static bool run_mode(struct checkpoint *c, int mode)
 {
 	bool gated = mode != SQLITE_CHECKPOINT_PASSIVE;
 	int log = 0, moved = 0;
@@ -46,10 +47,12 @@ static void run_mode(struct checkpoint *c, int mode)
 	if (gated)
 		pthread_mutex_unlock(&c->gate);
 
+	bool whole = rc == SQLITE_OK && moved == log;
+
 	pthread_mutex_lock(&c->lock);
 	c->stats.done++;
 	/* A full disk or a held snapshot: the next commits will bring us back. */
-	if (rc != SQLITE_OK || moved < log)
+	if (!whole)
 		c->stats.blocked++;
 	if (rc != SQLITE_OK)
 		log = c->frames;
@@ -59,12 +62,13 @@ static void run_mode(struct checkpoint *c, int mode)
 	c->next_frames = (log < c->frames ? log : c->frames) + PASSIVE_FRAMES;
 	c->stats.wal_bytes = (int64_t)c->frames * PAGE_BYTES;
 	pthread_mutex_unlock(&c->lock);
+	return whole;
 }
 
+/* Against a held snapshot RESTART could only make the writer wait in vain. */
 static void work(struct checkpoint *c, int frames)
 {
-	run_mode(c, SQLITE_CHECKPOINT_PASSIVE);
-	if (frames >= RESTART_FRAMES)
+	if (run_mode(c, SQLITE_CHECKPOINT_PASSIVE) && frames >= RESTART_FRAMES)
 		run_mode(c, SQLITE_CHECKPOINT_RESTART);
 }
 

@@ -70,6 +70,15 @@ static int configure(struct db *d, enum db_mode mode, int busy_ms, struct err *e
 	return db_exec(d, "PRAGMA foreign_keys=ON; PRAGMA cache_size=-4096", e);
 }
 
+/* SQLite opens for reading what it may not write, and says nothing. */
+static int check_writable(struct db *d, enum db_mode mode, struct err *e)
+{
+	if (mode == DB_WRITE && sqlite3_db_readonly(d->c, "main"))
+		return err_set(e, ERR_STORE,
+			       "the database may not be written by this user");
+	return 0;
+}
+
 int db_open(const char *path, enum db_mode mode, int busy_ms, struct db *ret,
 	    struct err *e)
 {
@@ -78,7 +87,7 @@ int db_open(const char *path, enum db_mode mode, int busy_ms, struct db *ret,
 	int rc = sqlite3_open_v2(path, &d.c, flags | SQLITE_OPEN_NOMUTEX, NULL);
 
 	if ((rc != SQLITE_OK && db_fail(&d, path, e) < 0) ||
-	    configure(&d, mode, busy_ms, e) < 0) {
+	    check_writable(&d, mode, e) < 0 || configure(&d, mode, busy_ms, e) < 0) {
 		db_close(&d);
 		return -1;
 	}
