@@ -140,7 +140,8 @@ static void build_loop(struct process *p)
 	edge->lot = lot_new(&edge->loop, edge->conf->max_parked, edge->stats);
 	edge->calls = calls_new(&edge->loop, p->args->runner_fd, edge->lot);
 	edge->watches = watches_new(&edge->loop, p->args->doorbell_fd, edge->reader);
-	edge->streams = streams_new(edge, STREAM_KEEPALIVE_MS);
+	edge->streams = streams_new(edge, p->args->keepalive_ms ? p->args->keepalive_ms
+								: STREAM_KEEPALIVE_MS);
 	p->touch = touch_start(edge);
 	watch_process(p);
 }

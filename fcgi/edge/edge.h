@@ -18,6 +18,7 @@ struct edge_args {
 	int ready_fd;    /* write one byte when serving, then close; -1: none */
 	int stats_fd;    /* empty memfd shared by all edges (edge/stats.h); <= 0: none */
 	const char *db_path;
+	int64_t keepalive_ms; /* of event streams; 0: 15 s, for all but tests */
 };
 
 /*

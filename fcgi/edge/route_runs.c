@@ -142,7 +142,7 @@ static int parse_stream(struct str name, enum store_stream *ret, struct err *e)
 	return 0;
 }
 
-/* Which stored bytes are asked for, and how many there are now. */
+/* Which stored bytes are asked for, and how many; -1: not known before the end. */
 static int find_output(struct worker *w, const struct http *h, const char *run_id,
 		       struct store_output_query *q, int64_t *ret_total, struct err *e)
 {
@@ -158,9 +158,11 @@ static int find_output(struct worker *w, const struct http *h, const char *run_i
 	if (store_read_run(w->reader, STORE_TENANT_DEFAULT, run_id, &run, e) < 0)
 		return -1;
 	for (size_t i = 0; i < run.ncommands; i++) {
-		if (run.commands[i].index != q->command_index)
+		const struct store_command *c = &run.commands[i];
+
+		if (c->index != q->command_index)
 			continue;
-		*ret_total = run.commands[i].stored[q->stream];
+		*ret_total = store_command_ended(c->status) ? c->stored[q->stream] : -1;
 		return 0;
 	}
 	return err_set(e, ERR_NOT_FOUND, "the run has %zu commands", run.ncommands);

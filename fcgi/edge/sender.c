@@ -18,7 +18,7 @@ struct sender {
 	struct edge *edge;
 	struct chunk *first;              /* head, or head and body */
 	struct store_output_query output; /* max 0: no more than `first` */
-	int64_t left;
+	int64_t left;                     /* INT64_MAX: to the end of what is stored */
 	char run_id[STORE_RUN_ID_SIZE];
 };
 
@@ -27,7 +27,18 @@ static struct sender *of_client(struct client *c)
 	return (struct sender *)c;
 }
 
-/* False: nothing was there, or it could not be read. The length was promised. */
+/* Nothing (more) could be read. A length that was promised and is not met shows. */
+static void end_early(struct sender *s, const struct err *why)
+{
+	if (why->kind == ERR_NONE && s->left == INT64_MAX) {
+		client_end(&s->client);
+		return;
+	}
+	log_warn("output of %s: %s", s->run_id,
+		 why->kind == ERR_NONE ? "it is gone" : why->msg);
+	client_close(&s->client);
+}
+
 static bool send_piece(struct sender *s)
 {
 	AUTO_BUF piece = BUF_INIT(PIECE_MAX);
@@ -37,12 +48,12 @@ static bool send_piece(struct sender *s)
 	s->output.max = s->left < PIECE_MAX ? (size_t)s->left : PIECE_MAX;
 	if (store_read_output(s->edge->reader, &s->output, &piece, &n, &e) < 0 ||
 	    n == 0) {
-		log_warn("output of %s: %s", s->run_id, n ? e.msg : "it ended early");
-		client_close(&s->client); /* cut visibly: Content-Length is not met */
+		end_early(s, &e);
 		return false;
 	}
 	s->output.offset += (int64_t)n;
-	s->left -= (int64_t)n;
+	if (s->left != INT64_MAX)
+		s->left -= (int64_t)n;
 	client_send(&s->client, chunk_new(piece.p, piece.len));
 	return true;
 }
@@ -150,7 +161,9 @@ void send_output(struct edge *edge, struct http *h, const struct store_output_qu
 	memcpy(s->run_id, q->run_id, strlen(q->run_id) + 1);
 	s->output = *q;
 	s->output.run_id = s->run_id;
-	s->left = h->method == HTTP_HEAD ? 0 : total - q->offset;
+	s->left = total < 0 ? INT64_MAX : total;
+	if (h->method == HTTP_HEAD)
+		s->left = 0;
 	s->first = first_chunk(h, head, total);
 	park(s, edge, h, head->status);
 }

@@ -18,8 +18,8 @@ void send_reply(struct edge *edge, struct http *h, const struct reply *r);
 
 /*
  * Answer h with a command's raw output as far as it is stored now, in pieces
- * read as the client takes them. The caller has checked the run; total is what
- * is stored.
+ * read as the client takes them. The caller has checked the run; total: its
+ * length, or -1 while the command runs.
  */
 void send_output(struct edge *edge, struct http *h, const struct store_output_query *q,
 		 int64_t total, const struct reply *head);
