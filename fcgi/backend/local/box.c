@@ -93,8 +93,7 @@ static int make_dir(const char *dir, const char *name, mode_t mode, int64_t owne
 
 int box_make_dirs(const char *dir, int64_t uid, struct err *e)
 {
-	if (make_dir(dir, ".", 0711, 0, e) < 0 ||
-	    make_dir(dir, "store", 0700, 0, e) < 0 ||
+	if (make_dir(dir, "store", 0700, 0, e) < 0 ||
 	    make_dir(dir, "store/upper", 0755, uid, e) < 0 ||
 	    make_dir(dir, "store/work", 0700, 0, e) < 0)
 		return -1;

@@ -207,8 +207,8 @@ static int prepare(struct local *l, const struct sandbox_spec *spec, const char 
 	box->fresh = box->fingerprint == NULL;
 	free(box->fingerprint);
 	box->fingerprint = xstrdup(l->fingerprint);
-	if (mkdir(dir, 0711) < 0 && errno != EEXIST)
-		return err_sys(e, "make %s", dir);
+	if (io_mkdirs_owned(dir, 0711, 0, 0, e) < 0)
+		return -1;
 	return box_make_dirs(dir, l->conf->uid_base, e);
 }
 
