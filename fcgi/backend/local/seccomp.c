@@ -156,22 +156,6 @@ static void add_closed(json_t *rules)
 				 "SCMP_CMP_MASKED_EQ"));
 }
 
-static json_t *architectures(json_t *profile)
-{
-	json_t *list = json_pack("[s]", native_scmp), *v, *sub;
-	size_t i, k;
-
-	json_array_foreach(json_object_get(profile, "archMap"), i, v) {
-		const char *a = json_string_value(json_object_get(v, "architecture"));
-
-		if (!a || strcmp(a, native_scmp) != 0)
-			continue;
-		json_array_foreach(json_object_get(v, "subArchitectures"), k, sub)
-			json_array_append(list, sub);
-	}
-	return list;
-}
-
 int seccomp_translate(json_t *profile, const struct caps *caps, json_t **ret,
 		      struct err *e)
 {
@@ -190,8 +174,8 @@ int seccomp_translate(json_t *profile, const struct caps *caps, json_t **ret,
 			add_rule(rules, v, strict);
 	if (strict)
 		add_closed(rules);
-	to = json_pack("{s:O,s:o,s:O}", "defaultAction", action, "architectures",
-		       architectures(profile), "syscalls", rules);
+	to = json_pack("{s:O,s:[s],s:O}", "defaultAction", action, "architectures",
+		       native_scmp, "syscalls", rules);
 	if (json_is_integer(code))
 		json_object_set(to, "defaultErrnoRet", code);
 	*ret = to;

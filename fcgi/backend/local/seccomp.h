@@ -13,7 +13,9 @@
  * its rules are chosen by architecture and by the capabilities of the sandbox.
  * Without CAP_SYS_ADMIN we close more than it does: no new namespaces, so that
  * user 1000 cannot become root of a nested user namespace and reach the kernel
- * code that only such roots reach. Pure.
+ * code that only such roots reach. Only the machine's own system call table is
+ * open, not the 32-bit ones: they are more kernel to attack, and building filters
+ * for them was 40 % of the time of a start. Pure.
  */
 int seccomp_translate(json_t *profile, const struct caps *caps, json_t **ret,
 		      struct err *e);

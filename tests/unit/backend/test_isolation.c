@@ -340,6 +340,16 @@ static void the_kernel_is_closed_to_mounts_namespaces_and_devices(void **state)
 	       "stdout tty urandom zero [0]");
 }
 
+static void a_foreign_system_call_table_ends_the_program(void **state)
+{
+	(void)state;
+#if defined(__x86_64__)
+	/* getpid() of the x32 table */
+	expect(a, "python3 -c 'import ctypes; ctypes.CDLL(None).syscall(0x40000027)'",
+	       "[-31]");
+#endif
+}
+
 static void the_agent_and_the_resolver_file_cannot_be_changed(void **state)
 {
 	(void)state;
@@ -383,6 +393,7 @@ int main(void)
 		cmocka_unit_test(only_its_own_processes_are_seen),
 		cmocka_unit_test(system_settings_cannot_be_written),
 		cmocka_unit_test(the_kernel_is_closed_to_mounts_namespaces_and_devices),
+		cmocka_unit_test(a_foreign_system_call_table_ends_the_program),
 		cmocka_unit_test(the_agent_and_the_resolver_file_cannot_be_changed),
 		cmocka_unit_test(set_id_programs_give_nothing),
 		cmocka_unit_test(files_of_a_sandbox_are_closed_to_users_of_the_host),
