@@ -174,9 +174,9 @@ int check_mirror(const char *v, struct err *e)
 
 int check_suite(const char *v, struct err *e)
 {
-	if (!*v || strlen(v) > 32 || !only(str_of(v), "-."))
+	if (strlen(v) > 32 || !only(str_of(v), "-."))
 		return err_set(e, ERR_INVALID,
-			       "must be the name of a Debian release, such as bookworm");
+			       "must be the name of a release, such as bookworm");
 	return 0;
 }
 

@@ -42,7 +42,7 @@ struct conf {
 	char *oci_runtime; /* OCI_RUNTIME: "" = first of runc, crun, runsc that passes */
 	char *agent_path;  /* AGENT_PATH: "" = beside the server's binary */
 	char *rootfs_mirror; /* ROOTFS_MIRROR: "" = as the host's apt */
-	char *rootfs_suite;  /* ROOTFS_SUITE bookworm */
+	char *rootfs_suite;  /* ROOTFS_SUITE: "" = the host's release */
 	int64_t uid_base;    /* SANDBOX_UID_BASE: first host uid of the mapped range */
 	int64_t default_ttl_s, max_ttl_s, reaper_interval_ms;
 	double default_cpu_cores;

@@ -108,8 +108,8 @@ static const struct conf_row sandboxes[] = {
 	     "The agent's program. Empty: beside the server's, or in ../libexec."),
 	TEXT("ROOTFS_MIRROR", rootfs_mirror, "", check_mirror, "url",
 	     "Debian mirror for the default image. Empty: what the host's apt uses."),
-	TEXT("ROOTFS_SUITE", rootfs_suite, "bookworm", check_suite, "name",
-	     "Debian release of the default image."),
+	TEXT("ROOTFS_SUITE", rootfs_suite, "", check_suite, "name",
+	     "Release of the default image, such as bookworm; empty: this host's own."),
 	INT("SANDBOX_UID_BASE", uid_base, "1879048192", 65536, 4294836224,
 	    "First of the 65536 host uids and gids that stand for 0 to 65535 in a "
 	    "sandbox."),
