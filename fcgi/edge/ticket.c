@@ -126,7 +126,7 @@ static void on_await_over(uv_timer_t *timer)
 	struct ticket *t = timer->data;
 
 	stop_waiting(t);
-	go_on(t, mcp_call_run_done(t->call, &t->edge->reads.reads, true));
+	go_on(t, mcp_call_run_done(t->call, &t->edge->reads.reads));
 }
 
 static void on_event(struct watcher *w, struct news *n)
@@ -137,7 +137,7 @@ static void on_event(struct watcher *w, struct news *n)
 	if (!store_event_is_terminal(n->event->type))
 		return;
 	stop_waiting(t);
-	go_on(t, mcp_call_run_done(t->call, &t->edge->reads.reads, false));
+	go_on(t, mcp_call_run_done(t->call, &t->edge->reads.reads));
 }
 
 /* The request as calls_ask() wants it. */
@@ -193,7 +193,7 @@ static bool await(struct ticket *t, enum mcp_next *next)
 	}
 	if (store_run_ended(state) || a.timeout_ms <= 0 || t->edge->is_stopping) {
 		watch_remove(t->edge->watches, &t->watcher);
-		*next = mcp_call_run_done(t->call, reads, !store_run_ended(state));
+		*next = mcp_call_run_done(t->call, reads);
 		return false;
 	}
 	set_awaiting(t, true);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "mcp/failure.h"
 #include "mcp/methods.h"
+#include "mcp/run_tool.h"
 #include "mcp/tools.h"
 
 enum {
@@ -359,11 +360,11 @@ enum mcp_next mcp_call_fail(struct mcp_call *c, const struct mcp_reads *r,
 	return go_on(c, r, NULL, why);
 }
 
-enum mcp_next mcp_call_run_done(struct mcp_call *c, const struct mcp_reads *r,
-				bool timed_out)
+enum mcp_next mcp_call_run_done(struct mcp_call *c, const struct mcp_reads *r)
 {
-	assert(c->tool && c->accepted);
-	return advance(c, r, tool_run_done(c, r, timed_out));
+	assert(c->accepted);
+	c->on_answer = NULL;
+	return advance(c, r, run_tool_done(c, r));
 }
 
 void mcp_call_free(struct mcp_call *c)

@@ -22,7 +22,8 @@
  *	               next = mcp_call_answer(call, &reads, msg); when it cannot
  *	               be sent or is refused here, next = mcp_call_fail(call, ...)
  *	MCP_AWAIT_RUN  park until mcp_call_await(call).run_id is terminal or its
- *	               time is over: next = mcp_call_run_done(call, &reads, ...)
+ *	               time is over: next = mcp_call_run_done(call, &reads); when
+ *	               it cannot be waited for, next = mcp_call_fail(call, ...)
  *
  * and so on until MCP_REPLY. When the client leaves, mcp_call_free() at any
  * point; what the runner was asked for goes on.
@@ -95,11 +96,14 @@ enum mcp_next mcp_delete(struct mcp_server *s, const struct mcp_reads *r,
 
 enum mcp_next mcp_call_answer(struct mcp_call *c, const struct mcp_reads *r,
 			      const struct edgemsg *m);
-/* As if the runner had answered MSG_ERR: queue full, no place to park, ... */
+/*
+ * After MCP_SEND: as if the runner had answered MSG_ERR (queue full, too slow).
+ * After MCP_AWAIT_RUN: no place to wait in; the run itself is accepted.
+ */
 enum mcp_next mcp_call_fail(struct mcp_call *c, const struct mcp_reads *r,
 			    const struct err *why);
-enum mcp_next mcp_call_run_done(struct mcp_call *c, const struct mcp_reads *r,
-				bool timed_out);
+/* The run's row decides whether it has ended, not who woke us. */
+enum mcp_next mcp_call_run_done(struct mcp_call *c, const struct mcp_reads *r);
 void mcp_call_free(struct mcp_call *c); /* NULL is fine */
 
 /* Valid after a step that returned the matching enum mcp_next. */

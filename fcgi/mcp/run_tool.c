@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "mcp/failure.h"
 #include "mcp/run_words.h"
 #include "mcp/tools.h"
 #include "mcp/urls.h"
@@ -50,13 +51,30 @@ static json_t *handle_of(const struct mcp_call *c, const json_t *ok)
 			 text_of(ok, "sandbox_name"));
 }
 
+/* There is no place to wait in, or the run cannot be watched: it goes on all the same. */
+static enum mcp_next cannot_await(struct mcp_call *c, const struct mcp_reads *r,
+				  const json_t *ok, const struct err *why)
+{
+	AUTO_BUF words = BUF_INIT(WORDS_MAX);
+
+	(void)r;
+	(void)ok;
+	run_words_not_awaited(&words, failure_of(why->kind)->may_show
+					      ? why->msg
+					      : "the server failed inside");
+	json_object_set_new(c->accepted, "final", json_null());
+	return tool_answer(c, false, words.p, c->accepted);
+}
+
 enum mcp_next run_tool_accepted(struct mcp_call *c, const json_t *ok)
 {
 	AUTO_BUF words = BUF_INIT(WORDS_MAX);
 
 	c->accepted = handle_of(c, ok);
-	if (c->await)
+	if (c->await) {
+		c->on_answer = cannot_await; /* only mcp_call_fail() may come here */
 		return MCP_AWAIT_RUN;
+	}
 	run_words_accepted(&words);
 	return tool_answer(c, false, words.p, c->accepted);
 }
@@ -89,7 +107,7 @@ static bool ended(const json_t *run)
 }
 
 /* The row decides, not the clock: a run that ended at the last moment is told whole. */
-enum mcp_next run_tool_done(struct mcp_call *c, const struct mcp_reads *r, bool timed_out)
+enum mcp_next run_tool_done(struct mcp_call *c, const struct mcp_reads *r)
 {
 	struct err e = ERR_INIT;
 	AUTO_JSON *run = NULL;
@@ -97,7 +115,7 @@ enum mcp_next run_tool_done(struct mcp_call *c, const struct mcp_reads *r, bool 
 
 	if (rc == 1 && ended(run))
 		return answer_final(c, run);
-	if (rc == 1 || timed_out)
+	if (rc == 1)
 		return answer_unfinished(c, run);
 	if (rc == 0)
 		err_set(&e, ERR_NOT_FOUND,

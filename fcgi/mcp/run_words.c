@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "base/utf8.h"
 #include "mcp/cut.h"
 
@@ -87,12 +88,18 @@ static void add_outcome(struct buf *b, const json_t *c)
 		buf_puts(b, ", out of memory");
 }
 
+/* A sentence that the words have not said yet. */
+static void add_sentence(struct buf *b, const char *s)
+{
+	if (*s && !strstr(b->p, s))
+		buf_printf(b, "%s\n", s);
+}
+
 static void add_notes(struct buf *b, const json_t *c)
 {
 	int64_t left = int_at(c, "background_left");
 
-	if (text_at(c, "reason")[0])
-		buf_printf(b, "%s\n", text_at(c, "reason"));
+	add_sentence(b, text_at(c, "reason"));
 	if (left > 0)
 		buf_printf(b, "%" PRId64 " background process%s of it still run%s\n",
 			   left, left == 1 ? "" : "es", left == 1 ? "s" : "");
@@ -238,6 +245,12 @@ static size_t count_state(const json_t *commands, const char *state)
 	return n;
 }
 
+/* The run's error is "command 0: " and that command's reason. */
+static bool is_told_by(const json_t *c, const char *error)
+{
+	return text_at(c, "reason")[0] && str_ends(error, text_at(c, "reason"));
+}
+
 static void add_head(struct buf *b, const json_t *run)
 {
 	const json_t *commands = json_object_get(run, "commands");
@@ -252,8 +265,8 @@ static void add_head(struct buf *b, const json_t *run)
 		add_outcome(b, json_array_get(commands, 0));
 	}
 	buf_puts(b, "\n");
-	if (text_at(run, "error")[0])
-		buf_printf(b, "%s\n", text_at(run, "error"));
+	if (n != 1 || !is_told_by(json_array_get(commands, 0), text_at(run, "error")))
+		add_sentence(b, text_at(run, "error"));
 }
 
 void run_words_final(struct buf *b, const json_t *run)
@@ -274,6 +287,15 @@ void run_words_unfinished(struct buf *b, const json_t *run, int64_t waited_ms)
 		   run ? text_at(run, "state") : "running", waited_ms);
 	if (run)
 		add_commands(b, run);
+}
+
+void run_words_not_awaited(struct buf *b, const char *why)
+{
+	buf_printf(b,
+		   "accepted, but this answer cannot wait for the run: %s. It goes on in "
+		   "the sandbox. Fetch status_url for its state and output or stream "
+		   "events_url.\n",
+		   why);
 }
 
 void run_words_accepted(struct buf *b)

@@ -17,6 +17,9 @@ void run_words_final(struct buf *b, const json_t *run);
 /* Time is over; run may be NULL when it could not be read. */
 void run_words_unfinished(struct buf *b, const json_t *run, int64_t waited_ms);
 
+/* It should have been awaited; why it is not is fit for the outside. */
+void run_words_not_awaited(struct buf *b, const char *why);
+
 /* Nothing was awaited. */
 void run_words_accepted(struct buf *b);
 

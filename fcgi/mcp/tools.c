@@ -171,8 +171,3 @@ enum mcp_next tool_call(struct mcp_call *c, const struct mcp_reads *r)
 		c->tool->fill(c, message);
 	return call_send(c, c->tool->message, message, runner_answered);
 }
-
-enum mcp_next tool_run_done(struct mcp_call *c, const struct mcp_reads *r, bool timed_out)
-{
-	return run_tool_done(c, r, timed_out);
-}

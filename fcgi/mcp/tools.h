@@ -27,10 +27,6 @@ extern const struct tool tools[TOOL_COUNT];
 /* tools/call */
 enum mcp_next tool_call(struct mcp_call *c, const struct mcp_reads *r);
 
-/* The awaited run is terminal, or its time is over. */
-enum mcp_next tool_run_done(struct mcp_call *c, const struct mcp_reads *r,
-			    bool timed_out);
-
 /* A failure in words for the model; structured (NULL: none) must fit the schema. */
 enum mcp_next tool_failed(struct mcp_call *c, const struct err *why,
 			  const json_t *structured);

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	in.body_len = size;
 	for (next = mcp_post(server, &r, &in, &c); next != MCP_REPLY;)
 		next = next == MCP_SEND ? mcp_call_answer(c, &r, &ok)
-					: mcp_call_run_done(c, &r, false);
+					: mcp_call_run_done(c, &r);
 	assert(mcp_call_reply(c).status >= 200 && mcp_call_reply(c).status < 504);
 	mcp_call_free(c);
 	json_decref(ok.body);

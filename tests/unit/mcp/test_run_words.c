@@ -30,6 +30,16 @@ static const struct {
 	{"{'state':'failed','commands':[{'state':'timed_out','timeout_ms':500,"
 	 "'stdout':'x','stdout_bytes':1,'stdout_kept_bytes':1}]}",
 	 "failed: timed out after 500 ms\nstdout:\nx\n"},
+	{"{'state':'failed','error':'command 0: exit code "
+	 "3','commands':[{'state':'failed',"
+	 "'exit_code':3,'reason':'exit code 3'}]}",
+	 "failed: exit code 3\n"},
+	{"{'state':'failed','error':'command 0: exit code "
+	 "3','commands':[{'state':'failed',"
+	 "'exit_code':3,'reason':'exit code "
+	 "3','shell':'a'},{'state':'queued','shell':'b'}]}",
+	 "failed: 0 of 2 commands completed\ncommand 0: exit code 3\n"
+	 "commands[0] a: exit code 3\ncommands[1] b: not run\n"},
 	{"{'state':'canceled','error':'the sandbox was deleted',"
 	 "'commands':[{'state':'canceled'}]}",
 	 "canceled\nthe sandbox was deleted\n"},

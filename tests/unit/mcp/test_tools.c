@@ -318,7 +318,7 @@ static void an_awaited_run_brings_its_result(void **state)
 
 	(void)state;
 	store.run = run;
-	assert_int_equal(mcp_call_run_done(c, &reads, false), MCP_REPLY);
+	assert_int_equal(mcp_call_run_done(c, &reads), MCP_REPLY);
 	result = result_of(c, "run_sandbox", false);
 	final = at(at(result, "structuredContent"), "final");
 	assert_string_equal(str_at(final, "state"), "completed");
@@ -337,7 +337,7 @@ static void a_failed_run_is_an_error_that_fits_the_schema(void **state)
 
 	(void)state;
 	store.run = run;
-	assert_int_equal(mcp_call_run_done(c, &reads, false), MCP_REPLY);
+	assert_int_equal(mcp_call_run_done(c, &reads), MCP_REPLY);
 	result = result_of(c, "run_sandbox", true);
 	assert_string_equal(words(result), "failed: exit code 3\nstderr:\nno\n");
 	assert_non_null(json_object_get(result, "structuredContent"));
@@ -353,7 +353,7 @@ static void a_wait_that_ran_out_has_null_and_words(void **state)
 
 	(void)state;
 	store.run = run;
-	assert_int_equal(mcp_call_run_done(c, &reads, true), MCP_REPLY);
+	assert_int_equal(mcp_call_run_done(c, &reads), MCP_REPLY);
 	result = result_of(c, "run_sandbox", false);
 	assert_true(json_is_null(at(at(result, "structuredContent"), "final")));
 	assert_non_null(strstr(words(result), "still running after 5000 ms"));
@@ -368,7 +368,7 @@ static void a_run_that_ends_as_the_wait_does_is_told_whole(void **state)
 
 	(void)state;
 	store.run = run;
-	assert_int_equal(mcp_call_run_done(c, &reads, true), MCP_REPLY);
+	assert_int_equal(mcp_call_run_done(c, &reads), MCP_REPLY);
 	json_decref(result_of(c, "run_sandbox", false));
 	mcp_call_free(c);
 }
@@ -380,9 +380,24 @@ static void a_run_that_cannot_be_read_is_an_error(void **state)
 
 	(void)state;
 	store.run_broken = true;
-	assert_int_equal(mcp_call_run_done(c, &reads, false), MCP_REPLY);
+	assert_int_equal(mcp_call_run_done(c, &reads), MCP_REPLY);
 	result = result_of(c, "run_sandbox", true);
 	assert_null(strstr(words(result), "secret"));
+	mcp_call_free(c);
+}
+
+static void a_run_that_cannot_be_awaited_is_accepted_all_the_same(void **state)
+{
+	struct mcp_call *c = awaiting();
+	struct err why = ERR_INIT;
+	AUTO_JSON *result = NULL;
+
+	(void)state;
+	err_set(&why, ERR_LIMIT, "8192 requests are waiting");
+	assert_int_equal(mcp_call_fail(c, &reads, &why), MCP_REPLY);
+	result = result_of(c, "run_sandbox", false);
+	assert_non_null(strstr(words(result), "8192 requests are waiting"));
+	assert_true(json_is_null(at(at(result, "structuredContent"), "final")));
 	mcp_call_free(c);
 }
 
@@ -478,7 +493,7 @@ static void the_members_of_a_batch_take_their_turns(void **state)
 	assert_int_equal(mcp_post(server, &reads, &in, &c), MCP_SEND);
 	snprintf(first, sizeof(first), "%s", str_at(mcp_call_message(c).body, "run_id"));
 	assert_int_equal(answer(c, &reads, MSG_OK, accepted()), MCP_AWAIT_RUN);
-	assert_int_equal(mcp_call_run_done(c, &reads, false), MCP_SEND);
+	assert_int_equal(mcp_call_run_done(c, &reads), MCP_SEND);
 	assert_string_not_equal(first, str_at(mcp_call_message(c).body, "run_id"));
 	assert_int_equal(answer(c, &reads, MSG_OK, accepted()), MCP_REPLY);
 	reply = reply_json(c);
@@ -502,6 +517,7 @@ int main(void)
 		TEST(a_wait_that_ran_out_has_null_and_words),
 		TEST(a_run_that_ends_as_the_wait_does_is_told_whole),
 		TEST(a_run_that_cannot_be_read_is_an_error),
+		TEST(a_run_that_cannot_be_awaited_is_accepted_all_the_same),
 		TEST(what_the_runner_refuses_is_told_to_the_model),
 		TEST(delete_says_whether_there_was_one),
 		TEST(restart_shows_the_fresh_sandbox),
