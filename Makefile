@@ -56,6 +56,14 @@ $(B)/mcp-sandboxd: $(B)/fcgi/main.o $(LIBS)
 $(B)/mcp-sandboxd-agent: $(AGENT_SRC) $(wildcard fcgi/agent/*.h fcgi/wire/agentproto.h fcgi/base/*.h) $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)echo '  AGENT $@'; musl-gcc -static -Os -g0 -s -std=gnu17 $(filter-out -Wnull-dereference,$(WARN)) -D_GNU_SOURCE -Ifcgi -fno-asynchronous-unwind-tables -ffunction-sections -Wl,--gc-sections -o $@ $(AGENT_SRC)
+# The same program by the variant's compiler, for its tests under the sanitizers.
+AGENT_OBJ := $(patsubst %.c,$(B)/%.o,$(AGENT_SRC))
+$(B)/agent-plain: $(AGENT_OBJ)
+	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $^
+$(B)/fcgi_agent.a: $(filter-out %/main.o $(B)/fcgi/wire/%,$(AGENT_OBJ))
+	$(Q)rm -f $@; ar rcs $@ $^
+$(B)/tests/unit/agent/%: $(B)/tests/unit/agent/%.o $(B)/fcgi_agent.a $(LIBS) | $(B)/agent-plain $(B)/mcp-sandboxd-agent
+	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< $(B)/fcgi_agent.a -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS) -lcmocka
 define archive
 $(B)/$(subst /,_,$(1)).a: $(patsubst %.c,$(B)/%.o,$(filter $(1)/%,$(SRC)))
 	$(Q)rm -f $$@; ar rcs $$@ $$^

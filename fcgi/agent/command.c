@@ -450,28 +450,27 @@ static uint64_t deadline(const struct command *c)
 	return at;
 }
 
-uint64_t commands_tick(struct commands *all)
+void commands_tick(struct commands *all)
 {
-	uint64_t now = now_us(), at, next = 0;
+	uint64_t now = now_us(), at;
 
 	for (size_t i = 0; i < all->n; i++) {
 		at = deadline(all->v[i]);
-		if (at && now >= at)
-			commands_reap(all); /* it may have ended by itself just now */
-		if (at && now >= at)
-			tick(all->v[i], now);
+		if (!at || now < at)
+			continue;
+		commands_reap(all); /* it may have ended by itself just now */
+		tick(all->v[i], now);
+	}
+}
+
+uint64_t commands_deadline(const struct commands *all)
+{
+	uint64_t at, next = 0;
+
+	for (size_t i = 0; i < all->n; i++) {
 		at = deadline(all->v[i]);
 		if (at && (!next || at < next))
 			next = at;
 	}
 	return next;
-}
-
-bool commands_any_running(const struct commands *all)
-{
-	for (size_t i = 0; i < all->n; i++) {
-		if (all->v[i]->state == AP_RUNNING)
-			return true;
-	}
-	return false;
 }

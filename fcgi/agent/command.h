@@ -71,8 +71,9 @@ void command_forget(struct command *c); /* frees it, unless it runs */
 
 /* SIGCHLD: reap everything that has ended. */
 void commands_reap(struct commands *all);
-/* Do what is due; the time of the next deadline, 0 for none. */
-uint64_t commands_tick(struct commands *all);
-bool commands_any_running(const struct commands *all);
+/* Do what is due now. */
+void commands_tick(struct commands *all);
+/* When something is due next; 0: nothing is. */
+uint64_t commands_deadline(const struct commands *all);
 
 #endif

@@ -128,8 +128,16 @@ static int listen_at(const char *path)
 	return fd;
 }
 
-/* Whatever we were started with: known signals, no inherited descriptors. */
-static void settle(void)
+static void close_range_plain(unsigned first, unsigned last)
+{
+	if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
+		return;
+	for (unsigned fd = first; fd <= last && fd < FD_MAX_PLAIN; fd++)
+		close((int)fd);
+}
+
+/* Whatever we were started with: known signals, and no descriptor but keep. */
+static void settle(int keep)
 {
 	struct sigaction dfl = {.sa_handler = SIG_DFL}, ign = {.sa_handler = SIG_IGN};
 	int fd;
@@ -140,11 +148,11 @@ static void settle(void)
 	do {
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	} while (fd >= 0 && fd < 3);
-	close(fd);
-	if (syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) == 0)
+	close_range_plain(3, keep < 3 ? ~0U : (unsigned)keep - 1);
+	if (keep < 3)
 		return;
-	for (fd = 3; fd < FD_MAX_PLAIN; fd++)
-		fcntl(fd, F_SETFD, FD_CLOEXEC);
+	close_range_plain((unsigned)keep + 1, ~0U);
+	fcntl(keep, F_SETFD, FD_CLOEXEC);
 }
 
 static int watch_signals(struct agent *a)
@@ -201,8 +209,9 @@ static int init_main(struct agent *a, int listen_fd)
 		return 1;
 	}
 	while (!is_stopped(a)) {
-		next = commands_tick(&a->commands);
+		commands_tick(&a->commands);
 		conn_turn(&a->conn);
+		next = commands_deadline(&a->commands);
 		if (a->stop_at && (!next || a->stop_at < next))
 			next = a->stop_at;
 		loop_arm(&a->loop, next);
@@ -242,9 +251,9 @@ int main(int argc, char **argv)
 		fd = parse_fd(argv[3]);
 		if (fd < 0)
 			return usage();
-		settle();
+		settle(fd);
 	} else if (strcmp(argv[2], "--socket") == 0) {
-		settle();
+		settle(-1);
 		agent.check_peer = true;
 		fd = listen_at(argv[3]);
 	} else {
