@@ -380,7 +380,7 @@ static void every_word_of_the_schema_is_accepted(void **state)
 	}
 	for (int i = STORE_COMMAND_COMPLETED; i < STORE_COMMAND_STATUS_COUNT; i++) {
 		struct store_command c = {.status = (enum store_command_status)i};
-		char id[8];
+		char id[16];
 
 		snprintf(id, sizeof id, "r%d", i);
 		rig_run(g, id);
