@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "rig.h"
 
+#define ROOT "'options':{'as_user':'root'}"
+
 static void a_run_tells_its_whole_story(void **state)
 {
 	struct rig *t = *state;
@@ -11,7 +13,7 @@ static void a_run_tells_its_whole_story(void **state)
 
 	rig_run(t, id,
 		"{'identifier':'a','commands':[{'shell':'echo hi; echo $HOME'},"
-		"{'argv':['true']}],'options':{'as_user':'root'}}");
+		"{'argv':['true']}]," ROOT "}");
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
 	rig_read_run(t, id, &run);
 	out = rig_output(t, id, 0);
@@ -22,14 +24,285 @@ static void a_run_tells_its_whole_story(void **state)
 			    "run_finished",
 			    events);
 	assert_int_equal(0, run.commands[0].exit_code);
+	assert_int_equal(9, run.commands[0].bytes[STORE_STDOUT]);
 	assert_int_equal(STORE_COMMAND_COMPLETED, run.commands[1].status);
 }
+
+static void a_failed_command_ends_the_run_and_says_why(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN run = {0};
+
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'exit "
+		"7'},{'argv':['true']}]," ROOT "}");
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_int_equal(7, run.commands[0].exit_code);
+	assert_int_equal(STORE_COMMAND_QUEUED, run.commands[1].status);
+	assert_string_equal("command 0: exit code 7", run.error);
+}
+
+static void allowed_failures_and_continuing_go_on(void **state)
+{
+	struct rig *t = *state;
+	char one[ID_RUN_LEN + 1], two[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN run = {0};
+
+	rig_run(t, one,
+		"{'identifier':'a','commands':[{'shell':'exit 7','allow_failure':true},"
+		"{'argv':['true']}]," ROOT "}");
+	rig_run(t, two,
+		"{'identifier':'a','commands':[{'shell':'exit 7'},{'argv':['true']}],"
+		"'options':{'as_user':'root','continue_on_error':true}}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, one));
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, two));
+	rig_read_run(t, two, &run);
+	assert_int_equal(STORE_COMMAND_COMPLETED, run.commands[1].status);
+}
+
+struct ending_case {
+	const char *command;
+	enum store_command_status status;
+	int64_t exit_code, signal;
+	const char *reason; /* is in it */
+};
+
+static void every_end_says_its_truth(void **state)
+{
+	static const struct ending_case cases[] = {
+		{"{'shell':'kill -SEGV $$'}", STORE_COMMAND_FAILED, -1, 11, "SEGV"},
+		{"{'shell':'exit 137'}", STORE_COMMAND_FAILED, 137, 0, "exit code 137"},
+		{"{'argv':['no-such-program']}", STORE_COMMAND_FAILED, -1, 0,
+		 "no such program"},
+		{"{'argv':['true'],'cwd':'/nowhere'}", STORE_COMMAND_FAILED, -1, 0,
+		 "/nowhere cannot be entered"},
+		{"{'shell':'sleep 30','timeout_ms':100}", STORE_COMMAND_TIMED_OUT, -1, 15,
+		 "time limit of 100 ms"},
+		{"{'shell':'trap : TERM; while :; do sleep 1; done','timeout_ms':100}",
+		 STORE_COMMAND_TIMED_OUT, -1, 9, "time limit"},
+	};
+	struct rig *t = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		AUTO_FREE char *args = xasprintf(
+			"{'identifier':'a','commands':[%s]," ROOT "}", cases[i].command);
+		AUTO_STORE_RUN run = {0};
+		char id[ID_RUN_LEN + 1];
+
+		rig_run(t, id, args);
+		assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+		rig_read_run(t, id, &run);
+		assert_int_equal(cases[i].status, run.commands[0].status);
+		if (!strstr(run.commands[0].reason, cases[i].reason))
+			fail_msg("%s: %s", cases[i].command, run.commands[0].reason);
+		assert_int_equal(cases[i].exit_code, run.commands[0].exit_code);
+		assert_int_equal(cases[i].signal, run.commands[0].signal);
+	}
+}
+
+static void a_kill_for_memory_is_told_from_the_counter(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], name[64];
+	AUTO_STORE_RUN run = {0};
+	AUTO_FREE char *counter = NULL;
+	AUTO_FREE char *go = NULL;
+	struct err e = ERR_INIT;
+
+	backend_sandbox_name(name, sizeof(name), "0123abcd", "default", "a");
+	counter = xasprintf("%s/fake/%s/oom", t->dir, name);
+	go = xasprintf("%s/fake/%s/workspace/go", t->dir, name);
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'mkfifo /workspace/go; echo x; "
+		"cat /workspace/go; kill -KILL $$'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STDOUT);
+	assert_int_equal(0, io_write_file_atomic(counter, "1\n", 2, 0600, &e));
+	close(open(go, O_WRONLY | O_CLOEXEC));
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_int_equal(9, run.commands[0].signal);
+	assert_int_equal(1, run.commands[0].oom);
+	assert_non_null(strstr(run.commands[0].reason, "memory limit of 1024 MB"));
+}
+
+static void a_script_of_megabytes_runs_whole(void **state)
+{
+	enum { FILLER = 3 * 1024 * 1024 };
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_FREE char *script = xcalloc(1, FILLER + 32);
+	AUTO_FREE char *out = NULL;
+	json_t *body;
+
+	memset(script, '#', FILLER);
+	memcpy(script + FILLER, "\necho end\n", 11);
+	id_new_run(id);
+	body = json_pack("{s:s,s:s,s:{s:s,s:[{s:s}],s:{s:s}}}", "tenant", "default",
+			 "run_id", id, "args", "identifier", "a", "commands", "shell",
+			 script, "options", "as_user", "root");
+	json_decref(rig_ask(t, MSG_RUN, body));
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	out = rig_output(t, id, 0);
+	assert_string_equal("end\n", out);
+}
+
+static void output_is_cut_at_the_cap_between_characters(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN run = {0};
+	AUTO_FREE char *out = NULL;
+
+	/* Three bytes each: the cap of 1 MiB falls inside a character. */
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'yes \\u20ac | tr -d \\\\\\\\012 "
+		"| "
+		"head -c 3000000'}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	out = rig_output(t, id, 0);
+	assert_true(run.commands[0].truncated[STORE_STDOUT]);
+	assert_int_equal(3000000, run.commands[0].bytes[STORE_STDOUT]);
+	assert_int_equal(1048575, strlen(out));
+}
+
+static void a_repeated_request_starts_nothing_twice(void **state)
+{
+	static const char args[] = "{'identifier':'a','commands':[{'shell':'echo x >> "
+				   "/workspace/f; cat /workspace/f'}]," ROOT "}";
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_FREE char *out = NULL;
+	json_t *first, *second;
+
+	id_new_run(id);
+	first = rig_ask(t, MSG_RUN, rig_run_body(id, args));
+	second = rig_ask(t, MSG_RUN, rig_run_body(id, args));
+	assert_true(json_equal(first, second));
+	json_decref(second);
+	rig_wait(t, id);
+	second = rig_ask(t, MSG_RUN, rig_run_body(id, args));
+	assert_true(json_equal(first, second));
+	json_decref(first);
+	json_decref(second);
+	out = rig_output(t, id, 0);
+	assert_string_equal("x\n", out);
+}
+
+static void concurrent_first_calls_share_one_create(void **state)
+{
+	enum { RUNS = 8 };
+	struct rig *t = *state;
+	char ids[RUNS][ID_RUN_LEN + 1];
+	AUTO_FREE char *path = xasprintf("%s/fake/creates", t->dir);
+	AUTO_BUF creates = BUF_INIT(100);
+	struct err e = ERR_INIT;
+
+	for (int i = 0; i < RUNS; i++)
+		rig_run(t, ids[i],
+			"{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
+	for (int i = 0; i < RUNS; i++)
+		assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, ids[i]));
+	assert_int_equal(0, io_read_file(path, &creates, &e));
+	assert_int_equal(1, creates.len);
+}
+
+static void locked_runs_go_one_after_the_other(void **state)
+{
+	enum { RUNS = 5 };
+	struct rig *t = *state;
+	char ids[RUNS][ID_RUN_LEN + 1], last[ID_RUN_LEN + 1];
+	AUTO_FREE char *out = NULL;
+
+	for (int i = 0; i < RUNS; i++) {
+		AUTO_FREE char *args =
+			xasprintf("{'identifier':'a','commands':[{'shell':'echo %d >> "
+				  "/workspace/f; sleep 0.02; echo %d >> /workspace/f'}],"
+				  "'options':{'as_user':'root','lock_sandbox':true}}",
+				  i, i);
+
+		rig_run(t, ids[i], args);
+	}
+	rig_wait(t, ids[RUNS - 1]);
+	rig_run(t, last,
+		"{'identifier':'a','commands':[{'shell':'tr -d \\\\\\\\n < "
+		"/workspace/f'}]," ROOT "}");
+	rig_wait(t, last);
+	out = rig_output(t, last, 0);
+	assert_string_equal("0011223344", out);
+}
+
+static void a_canceled_command_is_ended(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN run = {0};
+	json_t *answer;
+
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'sleep "
+		"60'},{'argv':['true']}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
+	answer = rig_ask(t, MSG_CANCEL,
+			 json_pack("{s:s,s:s,s:s}", "tenant", "default", "run_id", id,
+				   "reason", "no longer needed"));
+	assert_true(json_is_true(json_object_get(answer, "canceled")));
+	json_decref(answer);
+	assert_int_equal(STORE_RUN_CANCELED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_int_equal(STORE_COMMAND_CANCELED, run.commands[0].status);
+	assert_int_equal(STORE_COMMAND_QUEUED, run.commands[1].status);
+	assert_string_equal("no longer needed", run.error);
+}
+
+static void a_create_that_fails_is_told_in_its_words(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN run = {0};
+
+	rig_end(t, SIGKILL);
+	fake_create_fails = "the moon is in the way";
+	rig_start(t);
+	rig_run(t, id, "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_non_null(strstr(run.error, "the moon is in the way"));
+}
+
+static void bad_requests_are_refused(void **state)
+{
+	struct rig *t = *state;
+	enum edgemsg_type got;
+	json_t *answer = rig_answer(
+		t, rig_send(t, MSG_RUN, rig_run_body("run_../../etc", "{}")), &got);
+
+	assert_int_equal(MSG_ERR, got);
+	assert_string_equal("invalid",
+			    json_string_value(json_object_get(answer, "kind")));
+	json_decref(answer);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_run_tells_its_whole_story, rig_setup,
-						rig_teardown),
+		TEST(a_run_tells_its_whole_story),
+		TEST(a_failed_command_ends_the_run_and_says_why),
+		TEST(allowed_failures_and_continuing_go_on),
+		TEST(every_end_says_its_truth),
+		TEST(a_kill_for_memory_is_told_from_the_counter),
+		TEST(a_script_of_megabytes_runs_whole),
+		TEST(output_is_cut_at_the_cap_between_characters),
+		TEST(a_repeated_request_starts_nothing_twice),
+		TEST(concurrent_first_calls_share_one_create),
+		TEST(locked_runs_go_one_after_the_other),
+		TEST(a_canceled_command_is_ended),
+		TEST(a_create_that_fails_is_told_in_its_words),
+		TEST(bad_requests_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
