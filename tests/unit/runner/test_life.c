@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "rig.h"
+
+#include <sqlite3.h>
+
+#define ROOT "'options':{'as_user':'root'}"
+
+/* What an admin does in the sqlite3 shell. */
+static void admin(struct rig *t, const char *sql)
+{
+	sqlite3 *db = NULL;
+	char *words = NULL;
+
+	assert_int_equal(SQLITE_OK, sqlite3_open(t->db, &db));
+	sqlite3_busy_timeout(db, 5000);
+	if (sqlite3_exec(db, sql, NULL, NULL, &words) != SQLITE_OK)
+		fail_msg("%s", words);
+	sqlite3_close(db);
+}
+
+static size_t count_sandboxes(struct rig *t)
+{
+	AUTO_STORE_SANDBOXES l = {0};
+	struct err e = ERR_INIT;
+
+	assert_int_equal(0, store_read_sandboxes(t->reader, NULL, &l, &e));
+	return l.n;
+}
+
+static char *folder_of(struct rig *t, const char *identifier, const char *what)
+{
+	char name[64];
+
+	backend_sandbox_name(name, sizeof(name), "0123abcd", "default", identifier);
+	return xasprintf("%s/fake/%s/%s", t->dir, name, what);
+}
+
+static const char counting[] =
+	"{'identifier':'a','commands':[{'shell':'for i in $(seq 1 20000); do echo line "
+	"$i; done; read x < /workspace/go; for i in $(seq 20001 30000); do echo line $i; "
+	"done'}]," ROOT "}";
+
+static void check_counted(struct rig *t, const char *id)
+{
+	AUTO_FREE char *out = rig_output(t, id, 0);
+	const char *p = out;
+
+	for (int i = 1; i <= 30000; i++) {
+		char want[32];
+		size_t n = (size_t)snprintf(want, sizeof(want), "line %d\n", i);
+
+		if (strncmp(p, want, n) != 0)
+			fail_msg("line %d is not there once", i);
+		p += n;
+	}
+	assert_int_equal('\0', *p);
+}
+
+/* Crash or leave: the command goes on, its output comes whole and once. */
+static void taken_up_after(struct rig *t, int sig)
+{
+	char id[ID_RUN_LEN + 1];
+	AUTO_FREE char *go = folder_of(t, "a", "workspace/go");
+
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'mkfifo /workspace/go'}]," ROOT
+		"}");
+	rig_wait(t, id);
+	rig_run(t, id, counting);
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STDOUT);
+	for (int i = 0; i < 5; i++) {
+		rig_end(t, sig);
+		rig_start(t);
+	}
+	close(open(go, O_WRONLY | O_CLOEXEC));
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	check_counted(t, id);
+}
+
+static void a_killed_runner_loses_and_doubles_nothing(void **state)
+{
+	taken_up_after(*state, SIGKILL);
+}
+
+static void a_runner_that_leaves_is_taken_over(void **state)
+{
+	taken_up_after(*state, SIGUSR1);
+}
+
+static void a_sandbox_that_dies_ends_its_run_as_lost(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], next[ID_RUN_LEN + 1];
+	AUTO_FREE char *pid_path = folder_of(t, "a", "pid");
+	AUTO_STORE_RUN run = {0};
+	AUTO_BUF pid = BUF_INIT(32);
+	struct err e = ERR_INIT;
+
+	rig_run(t, id, "{'identifier':'a','commands':[{'shell':'sleep 60'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
+	assert_int_equal(0, io_read_file(pid_path, &pid, &e));
+	kill((pid_t)strtol(pid.p, NULL, 10), SIGKILL);
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_int_equal(STORE_COMMAND_LOST, run.commands[0].status);
+	assert_non_null(strstr(run.commands[0].reason, "run the command again"));
+	rig_run(t, next, "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, next));
+}
+
+static void a_delete_ends_what_runs(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_FREE char *folder = folder_of(t, "a", "pid");
+	AUTO_STORE_RUN run = {0};
+	json_t *answer;
+
+	rig_run(t, id, "{'identifier':'a','commands':[{'shell':'sleep 60'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
+	answer = rig_ask(t, MSG_DELETE,
+			 json_pack("{s:s,s:{s:s}}", "tenant", "default", "args",
+				   "identifier", "a"));
+	assert_true(json_is_true(json_object_get(answer, "deleted")));
+	json_decref(answer);
+	assert_int_equal(STORE_RUN_CANCELED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_non_null(strstr(run.error, "deleted"));
+	assert_false(io_exists(folder));
+	assert_int_equal(0, count_sandboxes(t));
+	answer = rig_ask(t, MSG_DELETE,
+			 json_pack("{s:s,s:{s:s}}", "tenant", "default", "args",
+				   "identifier", "a"));
+	assert_true(json_is_false(json_object_get(answer, "deleted")));
+	json_decref(answer);
+}
+
+static void a_restart_makes_a_fresh_sandbox(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	json_t *answer;
+
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'touch /workspace/f'}]," ROOT
+		"}");
+	rig_wait(t, id);
+	answer = rig_ask(t, MSG_RESTART,
+			 json_pack("{s:s,s:{s:s}}", "tenant", "default", "args",
+				   "identifier", "a"));
+	assert_string_equal("fake",
+			    json_string_value(json_object_get(
+				    json_object_get(answer, "sandbox"), "image")));
+	json_decref(answer);
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'ls /workspace/f'}]," ROOT "}");
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+}
+
+static void an_expired_sandbox_goes_but_not_one_in_use(void **state)
+{
+	struct rig *t = *state;
+	char busy[ID_RUN_LEN + 1], idle[ID_RUN_LEN + 1];
+	AUTO_FREE char *idle_folder = folder_of(t, "idle", "pid");
+	AUTO_FREE char *busy_folder = folder_of(t, "busy", "pid");
+
+	rig_run(t, busy,
+		"{'identifier':'busy','commands':[{'shell':'sleep 4'}],"
+		"'options':{'as_user':'root','ttl_seconds':1}}");
+	rig_run(t, idle,
+		"{'identifier':'idle','commands':[{'argv':['true']}],"
+		"'options':{'as_user':'root','ttl_seconds':1}}");
+	rig_wait(t, idle);
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, busy));
+	assert_false(io_exists(idle_folder));
+	assert_true(io_exists(busy_folder));
+}
+
+static void an_admins_update_cancels_a_run(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+
+	rig_run(t, id, "{'identifier':'a','commands':[{'shell':'sleep 60'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
+	admin(t, "UPDATE runs SET cancel_requested = 1");
+	assert_int_equal(STORE_RUN_CANCELED, rig_wait(t, id));
+}
+
+static void a_stop_ends_runs_and_keeps_files(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN run = {0};
+	AUTO_FREE char *out = NULL;
+
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'echo kept > /workspace/f; trap "
+		": TERM; echo x; while :; do sleep 1; done'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STDOUT);
+	rig_end(t, SIGTERM);
+	rig_read_run(t, id, &run);
+	assert_int_equal(STORE_RUN_CANCELED, run.state);
+	assert_string_equal("the server was stopped", run.error);
+	rig_start(t);
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'cat /workspace/f'}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	out = rig_output(t, id, 0);
+	assert_string_equal("kept\n", out);
+}
+
+static void an_unknown_sandbox_is_removed_at_the_start(void **state)
+{
+	struct rig *t = *state;
+	AUTO_FREE char *orphan = xasprintf("%s/fake/mcp-sbx-orphan-00000000", t->dir);
+	struct err e = ERR_INIT;
+	char id[ID_RUN_LEN + 1];
+
+	rig_end(t, SIGKILL);
+	assert_int_equal(0, io_mkdirs(orphan, 0700, &e));
+	rig_start(t);
+	rig_run(t, id, "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
+	rig_wait(t, id);
+	assert_false(io_exists(orphan));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_killed_runner_loses_and_doubles_nothing),
+		TEST(a_runner_that_leaves_is_taken_over),
+		TEST(a_sandbox_that_dies_ends_its_run_as_lost),
+		TEST(a_delete_ends_what_runs),
+		TEST(a_restart_makes_a_fresh_sandbox),
+		TEST(an_expired_sandbox_goes_but_not_one_in_use),
+		TEST(an_admins_update_cancels_a_run),
+		TEST(a_stop_ends_runs_and_keeps_files),
+		TEST(an_unknown_sandbox_is_removed_at_the_start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
