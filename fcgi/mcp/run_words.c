@@ -51,7 +51,7 @@ static void add_label(struct buf *b, const char *s)
 static void add_command_label(struct buf *b, const json_t *c)
 {
 	const json_t *argv = json_object_get(c, "argv");
-	AUTO_BUF joined = BUF_INIT(LABEL_MAX * 8);
+	AUTO_BUF joined = BUF_INIT((size_t)LABEL_MAX * 8);
 	const json_t *word;
 	size_t i;
 

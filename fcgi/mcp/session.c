@@ -164,7 +164,7 @@ json_t *sessions_drain(struct sessions *s)
 	size_t i;
 
 	pthread_mutex_lock(&s->lock);
-	for (i = 0; i < SETS * WAYS; i++, e++) {
+	for (i = 0; i < (size_t)SETS * WAYS; i++, e++) {
 		if (!e->touched)
 			continue;
 		e->touched = false;

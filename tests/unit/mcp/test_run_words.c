@@ -107,7 +107,7 @@ static void a_hundred_talking_commands_stay_bounded(void **state)
 {
 	AUTO_JSON *commands = json_array();
 	AUTO_JSON *run = NULL;
-	AUTO_BUF b = BUF_INIT(256 * 1024);
+	AUTO_BUF b = BUF_INIT((size_t)256 * 1024);
 	char text[5000];
 	int i;
 
