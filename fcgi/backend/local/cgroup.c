@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -228,19 +230,70 @@ int cgroups_oom_kills(const struct cgroups *c, const char *child, uint64_t *ret,
 	return err_set(e, ERR_NOT_FOUND, "the kernel does not count oom kills");
 }
 
-void cgroups_remove(const struct cgroups *c, const char *child)
+/* Sends KILL to the members; false: there are none. */
+static bool kill_members(const char *group)
+{
+	AUTO_FREE char *path = xasprintf("%s/cgroup.procs", group);
+	AUTO_BUF text = BUF_INIT(1 << 20);
+	struct err e = ERR_INIT;
+	struct str rest, line;
+	bool any = false;
+	int64_t pid;
+
+	if (io_read_file(path, &text, &e) < 0)
+		return false;
+	rest = (struct str){text.p, text.len};
+	while (str_cut(&rest, '\n', &line)) {
+		AUTO_FREE char *digits = xstrndup(line.p, line.n);
+
+		if (num_parse(digits, 1, INT32_MAX, &pid, &e) < 0)
+			continue;
+		any = true;
+		kill((pid_t)pid, SIGKILL);
+	}
+	return any;
+}
+
+/*
+ * The end of a killed process cannot be waited for through a group of version 1
+ * (it has no event), so this looks again in small steps, a short while.
+ */
+static int end_group(const char *group, struct err *e)
+{
+	enum { TRIES = 500, STEP_NS = 10 * 1000 * 1000 };
+	struct timespec step = {.tv_nsec = STEP_NS};
+	int i;
+
+	for (i = 0; i < TRIES; i++) {
+		if (!kill_members(group) && (rmdir(group) == 0 || errno == ENOENT))
+			return 0;
+		nanosleep(&step, NULL);
+	}
+	return err_set(e, ERR_TIMEOUT, "processes in %s do not end", group);
+}
+
+int cgroups_end(const struct cgroups *c, const char *child, struct err *e)
+{
+	size_t i;
+
+	for (i = 0; c->mounts[i]; i++) {
+		AUTO_FREE char *group =
+			xasprintf("%s%s/%s", c->mounts[i], c->parent, child);
+
+		if (io_exists(group) && end_group(group, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+void cgroups_remove_parent(const struct cgroups *c)
 {
 	size_t i;
 
 	for (i = 0; c->mounts && c->mounts[i]; i++) {
 		AUTO_FREE char *dir = xasprintf("%s%s", c->mounts[i], c->parent);
 
-		if (child) {
-			AUTO_FREE char *group = xasprintf("%s/%s", dir, child);
-
-			rmdir(group);
-		}
-		rmdir(dir); /* refused while another group is in it: as it should */
+		rmdir(dir); /* refused while a sandbox is in it: as it should */
 	}
 }
 

@@ -31,8 +31,11 @@ int cgroups_open(const char *parent, backend_progress_fn *progress, void *arg,
 int cgroups_oom_kills(const struct cgroups *c, const char *child, uint64_t *ret,
 		      struct err *e);
 
-/* Removes the child group, then the parent if empty; child may be NULL. */
-void cgroups_remove(const struct cgroups *c, const char *child);
+/* Kills what is left in the child group, and removes it. Absent: fine. */
+int cgroups_end(const struct cgroups *c, const char *child, struct err *e);
+
+/* Removes our own group when no sandbox is in it any more. */
+void cgroups_remove_parent(const struct cgroups *c);
 void cgroups_release(struct cgroups *c);
 
 #endif

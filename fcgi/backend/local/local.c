@@ -103,7 +103,8 @@ static int local_connect(struct backend *b, const char *name, int *ret_fd, struc
 static int halt(struct local *l, const char *name, struct box *box, struct err *e)
 {
 	if (pidref_kill(&box->init, KILL_WAIT_MS, e) < 0 ||
-	    runtime_delete(l->runtime, l->runtime_dir, name, e) < 0)
+	    runtime_delete(l->runtime, l->runtime_dir, name, e) < 0 ||
+	    cgroups_end(&l->cgroups, name, e) < 0)
 		return -1;
 	unlinkat(l->agents_fd, name, 0);
 	if (l->gateway)
@@ -324,12 +325,11 @@ static int local_probe(struct backend *b, struct err *e)
 static int settle(struct local *l, const char *name, bool new_gateway, struct err *e)
 {
 	AUTO_FREE char *dir = box_dir(l, name);
-	AUTO_BOX box = BOX_INIT;
+	AUTO_BOX box = BOX_INIT, none_box = BOX_INIT;
 	struct err none = ERR_INIT;
 
 	if (!box_name_ok(name) || box_read(dir, &box, &none) < 0) {
-		if (box_name_ok(name) &&
-		    runtime_delete(l->runtime, l->runtime_dir, name, e) < 0)
+		if (box_name_ok(name) && halt(l, name, &none_box, e) < 0)
 			return -1;
 		return trash_put(l->trash, dir, e);
 	}
@@ -355,6 +355,25 @@ static void settle_all(struct local *l, bool new_gateway)
 		if (strcmp(names[i]->d_name, ".") != 0 &&
 		    strcmp(names[i]->d_name, "..") != 0 &&
 		    settle(l, names[i]->d_name, new_gateway, &e) < 0)
+			l->progress(l->progress_arg, e.msg);
+		free(names[i]);
+	}
+	free(names);
+}
+
+/* What the runtime knows of and no folder speaks for. */
+static void settle_states(struct local *l)
+{
+	struct dirent **names = NULL;
+	int i, n = scandir(l->runtime_dir, &names, NULL, alphasort);
+
+	for (i = 0; i < n; i++) {
+		AUTO_FREE char *dir = box_dir(l, names[i]->d_name);
+		AUTO_BOX box = BOX_INIT;
+		struct err e = ERR_INIT;
+
+		if (box_name_ok(names[i]->d_name) && !io_exists(dir) &&
+		    halt(l, names[i]->d_name, &box, &e) < 0)
 			l->progress(l->progress_arg, e.msg);
 		free(names[i]);
 	}
@@ -413,7 +432,7 @@ static void local_close(struct backend *b)
 	struct local *l = local_of(b);
 
 	gateway_close(l->gateway, !any_alive(l));
-	cgroups_remove(&l->cgroups, NULL);
+	cgroups_remove_parent(&l->cgroups);
 	local_free(l);
 }
 
@@ -436,6 +455,7 @@ static int local_open(const struct conf *c, const char *instance_id,
 		return -1;
 	}
 	settle_all(l, new_gateway);
+	settle_states(l);
 	*ret = &l->base;
 	return 0;
 }

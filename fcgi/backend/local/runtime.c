@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/local/runtime.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/local/pidref.h"
 #include "backend/local/thread.h"
 #include "base/auto.h"
 #include "base/io.h"
@@ -43,6 +46,8 @@ static int mount_overlay(const struct runtime_run *r, struct err *e)
 	if (chdir(r->dir) < 0)
 		return err_sys(e, "enter %s", r->dir);
 	unlink("lower");
+	unlink("pid");
+	unlink(".pid"); /* of a run that was killed: runc does not replace it */
 	if (symlink(r->lower, "lower") < 0)
 		return err_sys(e, "make %s/lower", r->dir);
 	if (mount("overlay", "merged", "overlay", MS_NODEV, options) < 0)
@@ -103,4 +108,42 @@ int runtime_delete(const char *runtime, const char *state_dir, const char *id,
 	if (!runtime_knows(state_dir, id))
 		return 0;
 	return proc_run_ok(&p, NULL, e);
+}
+
+/* True if an argument of the process is the folder of our state. */
+static bool works_on(pid_t pid, const char *state_dir)
+{
+	AUTO_FREE char *path = xasprintf("/proc/%d/cmdline", (int)pid);
+	AUTO_BUF text = BUF_INIT(1 << 20);
+	struct err e = ERR_INIT;
+	size_t i;
+
+	if (io_read_file(path, &text, &e) < 0)
+		return false;
+	for (i = 0; i < text.len; i += strlen(text.p + i) + 1)
+		if (strcmp(text.p + i, state_dir) == 0)
+			return true;
+	return false;
+}
+
+int runtime_kill_strays(const char *state_dir, struct err *e)
+{
+	enum { WAIT_MS = 5000 };
+	struct dirent **names = NULL;
+	int i, rc = 0, n = scandir("/proc", &names, NULL, NULL);
+
+	for (i = 0; i < n; i++) {
+		struct err none = ERR_INIT;
+		struct pidref p;
+		int64_t pid;
+
+		if (rc == 0 &&
+		    num_parse(names[i]->d_name, 2, INT32_MAX, &pid, &none) == 0 &&
+		    pid != getpid() && pidref_of((pid_t)pid, &p, &none) == 0 &&
+		    works_on(p.pid, state_dir))
+			rc = pidref_kill(&p, WAIT_MS, e);
+		free(names[i]);
+	}
+	free(names);
+	return rc;
 }

@@ -31,6 +31,12 @@ int runtime_run(const struct runtime_run *r, struct err *e);
 /* Forgets the container, killing what still runs in it. Absent: fine. */
 int runtime_delete(const char *runtime, const char *state_dir, const char *id,
 		   struct err *e);
+
+/*
+ * Kills runs of the runtime on our state that an earlier server began and did
+ * not see the end of: else one could finish a start that we have given up.
+ */
+int runtime_kill_strays(const char *state_dir, struct err *e);
 bool runtime_knows(const char *state_dir, const char *id);
 
 #endif

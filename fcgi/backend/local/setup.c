@@ -165,6 +165,7 @@ static int try_runtime(const struct local *l, const char *runtime, struct err *e
 	    io_write_file_atomic(config, text, strlen(text), 0600, e) == 0)
 		rc = runtime_run(&run, e);
 	runtime_delete(runtime, l->runtime_dir, run.id, &ignored);
+	cgroups_end(&l->cgroups, run.id, &ignored);
 	io_rmtree(dir, &ignored);
 	return rc;
 }
@@ -244,6 +245,8 @@ int setup_all(struct local *l, const char *instance_id, struct err *e)
 	    cgroups_open(l->cgroup_parent, l->progress, l->progress_arg, &l->cgroups, e) <
 		    0)
 		return -1;
+	if (runtime_kill_strays(l->runtime_dir, e) < 0)
+		return err_wrap(e, "clear up after an earlier server");
 	if (image_ensure(c, l->progress, l->progress_arg, &l->image_lower, e) < 0)
 		return -1;
 	return choose_runtime(l, e);

@@ -10,11 +10,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,9 +31,9 @@
  * A local backend of its own for a test program. In the place of the agent runs
  * a few lines of Python that execute the shell text sent to them as root and
  * answer with its output: the tests look at sandboxes from the inside, without
- * the real agent. The root file system is shared by all test programs of a
- * checkout (TEST_DATA_DIR, else /var/tmp/mcp-sandboxd-tests), as it takes half
- * a minute to make.
+ * the real agent. Each program has a data folder and an instance of its own; only
+ * the root file system, which takes half a minute to make, is shared by all
+ * (TEST_DATA_DIR, else /var/tmp/mcp-sandboxd-tests).
  */
 struct fixture {
 	struct conf conf;
@@ -78,25 +80,52 @@ static inline int fixture_open(struct fixture *f, struct err *e)
 	return f->ops->open(&f->conf, f->instance, fixture_progress, NULL, &f->b, e);
 }
 
-static inline void fixture_init(struct fixture *f, const char *instance,
-				const char *network)
+/* The folder shared by all programs; one at a time makes the image in it. */
+static inline int fixture_lock(const char *top)
 {
-	const char *dir = getenv("TEST_DATA_DIR");
+	AUTO_FREE char *path = xasprintf("%s/lock", top);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	return fd;
+}
+
+static inline char *fixture_data_dir(const char *top)
+{
+	char *dir = xasprintf("%s/test-%d", top, (int)getpid());
+	AUTO_FREE char *images = xasprintf("%s/images", top);
+	AUTO_FREE char *link = xasprintf("%s/images", dir);
 	struct err e = ERR_INIT;
-	char *agent;
+
+	assert_int_equal(io_mkdirs(images, 0711, &e), 0);
+	assert_int_equal(io_mkdirs(dir, 0755, &e), 0);
+	assert_int_equal(symlink("../images", link), 0);
+	return dir;
+}
+
+static inline void fixture_init(struct fixture *f, const char *network)
+{
+	const char *top = getenv("TEST_DATA_DIR");
+	struct err e = ERR_INIT;
+	AUTO_CLOSE int lock = -1;
+	char *agent, *dir;
 
 	memset(f, 0, sizeof *f);
-	if (!dir || !*dir)
-		dir = "/var/tmp/mcp-sandboxd-tests";
-	snprintf(f->instance, sizeof f->instance, "%s", instance);
-	assert_int_equal(io_mkdirs(dir, 0755, &e), 0);
-	agent = xasprintf("%s/agent-%s.py", dir, instance);
+	if (!top || !*top)
+		top = "/var/tmp/mcp-sandboxd-tests";
+	snprintf(f->instance, sizeof f->instance, "7e%06x",
+		 (unsigned)getpid() & 0xffffff);
+	assert_int_equal(io_mkdirs(top, 0755, &e), 0);
+	lock = fixture_lock(top);
+	dir = fixture_data_dir(top);
+	agent = xasprintf("%s/agent.py", dir);
 	assert_int_equal(io_write_file_atomic(agent, fixture_agent, strlen(fixture_agent),
 					      0755, &e),
 			 0);
 	f->conf = (struct conf){
-		.data_dir = xstrdup(dir),
-		.run_dir = xasprintf("/run/mcp-sandboxd-test-%s", instance),
+		.data_dir = dir,
+		.run_dir = xasprintf("/run/mcp-sandboxd-test-%s", f->instance),
 		.image = xstrdup("default"),
 		.network_mode = xstrdup(network),
 		.no_new_privileges = true,
@@ -120,7 +149,7 @@ static inline void fixture_release(struct fixture *f)
 	if (f->b)
 		f->ops->close(f->b);
 	io_rmtree(f->conf.run_dir, &e);
-	unlink(f->conf.agent_path);
+	io_rmtree(f->conf.data_dir, &e);
 	free(f->conf.data_dir);
 	free(f->conf.run_dir);
 	free(f->conf.image);

@@ -143,7 +143,7 @@ static int group_setup(void **state)
 
 	(void)state;
 	make_world();
-	fixture_init(&f, "7e570002", "bridge");
+	fixture_init(&f, "bridge");
 	fixture_create(&f, a, true, &i);
 	sandbox_info_release(&i);
 	fixture_create(&f, b, true, &i);

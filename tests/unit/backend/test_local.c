@@ -10,7 +10,7 @@ static const char box[] = "mcp-sbx-story-00000001";
 static int group_setup(void **state)
 {
 	(void)state;
-	fixture_init(&f, "7e570001", "bridge");
+	fixture_init(&f, "bridge");
 	fixture_remove(&f, box);
 	return 0;
 }
@@ -135,8 +135,15 @@ static void removal_frees_the_name_and_leaves_nothing(void **state)
 
 		assert_null(strstr(text, f.instance));
 	}
-	assert_false(io_exists("/sys/fs/cgroup/memory/mcp-sandboxd-7e570001"));
-	assert_false(io_exists("/sys/fs/cgroup/mcp-sandboxd-7e570001"));
+	{
+		AUTO_FREE char *v1 =
+			xasprintf("/sys/fs/cgroup/memory/mcp-sandboxd-%s", f.instance);
+		AUTO_FREE char *v2 =
+			xasprintf("/sys/fs/cgroup/mcp-sandboxd-%s", f.instance);
+
+		assert_false(io_exists(v1));
+		assert_false(io_exists(v2));
+	}
 	assert_int_equal(fixture_open(&f, &e), 0);
 }
 
