@@ -188,6 +188,7 @@ static bool await(struct ticket *t, enum mcp_next *next)
 	    store_read_run_state(t->edge->reader, STORE_TENANT_DEFAULT, a.run_id, &state,
 				 &e) < 0) {
 		watch_remove(t->edge->watches, &t->watcher);
+		log_warn("cannot wait for %s: %s", a.run_id, e.msg);
 		*next = mcp_call_fail(t->call, reads, &e);
 		return false;
 	}
