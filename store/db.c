@@ -2,8 +2,10 @@
 #include "store/db.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -35,6 +37,45 @@ static const char *words_of(int code)
 		if (code_words[i].code == (code & 0xff))
 			return code_words[i].words;
 	return NULL;
+}
+
+/*
+ * A reader who may not write the -shm file cannot tell a header that the writer is
+ * changing at this moment from one that a crash left half-changed: SQLite answers
+ * SQLITE_READONLY_RECOVERY to both. The first is over within microseconds, the
+ * second when the writer starts again; so it is worth another look, for a while.
+ */
+static bool look_again(int rc, int *looks)
+{
+	enum { YIELDS = 100, LOOKS_MAX = 300 };
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	if (rc != SQLITE_READONLY_RECOVERY || *looks >= LOOKS_MAX)
+		return false;
+	if ((*looks)++ < YIELDS)
+		sched_yield();
+	else
+		nanosleep(&pause, NULL);
+	return true;
+}
+
+static int step(sqlite3_stmt *st)
+{
+	int rc, looks = 0;
+
+	while (look_again(rc = sqlite3_step(st), &looks))
+		sqlite3_reset(st);
+	return rc;
+}
+
+static int prepare(struct db *d, const char *sql, unsigned flags, sqlite3_stmt **ret)
+{
+	int rc, looks = 0;
+
+	while (look_again(rc = sqlite3_prepare_v3(d->c, sql, -1, flags, ret, NULL),
+			  &looks))
+		;
+	return rc;
 }
 
 int db_fail(struct db *d, const char *what, struct err *e)
@@ -131,10 +172,10 @@ int db_exec(struct db *d, const char *sql, struct err *e)
 int db_exec_int(struct db *d, const char *sql, int64_t *ret, struct err *e)
 {
 	sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(d->c, sql, -1, &st, NULL);
+	int rc = prepare(d, sql, 0, &st);
 
 	if (rc == SQLITE_OK)
-		rc = sqlite3_step(st);
+		rc = step(st);
 	int64_t value = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
 		db_fail(d, "store", e);
@@ -178,8 +219,7 @@ sqlite3_stmt *db_stmt(struct db *d, const char *sql, struct err *e)
 		return slot->st;
 	}
 	sqlite3_stmt *st = NULL;
-	if (sqlite3_prepare_v3(d->c, sql, -1, SQLITE_PREPARE_PERSISTENT, &st, NULL) !=
-	    SQLITE_OK) {
+	if (prepare(d, sql, SQLITE_PREPARE_PERSISTENT, &st) != SQLITE_OK) {
 		db_fail(d, "store", e);
 		return NULL;
 	}
@@ -190,7 +230,7 @@ sqlite3_stmt *db_stmt(struct db *d, const char *sql, struct err *e)
 
 int db_step(struct db *d, sqlite3_stmt *st, struct err *e)
 {
-	int rc = sqlite3_step(st);
+	int rc = step(st);
 
 	if (rc == SQLITE_ROW)
 		return 1;
