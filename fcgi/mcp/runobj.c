@@ -63,6 +63,7 @@ struct runobj_opts runobj_opts_model(const char *base_url, const char *mcp_path)
 		.total_max = MODEL_TOTAL_MAX,
 		.echo_max = MODEL_ECHO_MAX,
 		.artifacts_max = MODEL_ARTIFACTS_MAX,
+		.terse = true,
 	};
 }
 
@@ -212,10 +213,12 @@ static int put_stream(struct builder *b, json_t *o, const struct store_command *
 	put(o, name, rpc_text(text.p, text.len));
 	snprintf(key, sizeof(key), "%s_bytes", name);
 	put(o, key, json_integer(c->bytes[s]));
-	snprintf(key, sizeof(key), "%s_kept_bytes", name);
-	put(o, key, json_integer(c->stored[s]));
 	snprintf(key, sizeof(key), "%s_truncated", name);
 	put(o, key, json_boolean(cut || c->truncated[s]));
+	if (b->o->terse && !cut && !c->truncated[s])
+		return 0;
+	snprintf(key, sizeof(key), "%s_kept_bytes", name);
+	put(o, key, json_integer(c->stored[s]));
 	snprintf(key, sizeof(key), "%s_url", name);
 	put(o, key, url_output(&b->url, b->run->run_id, (int)c->index, name));
 	return 0;
@@ -339,8 +342,10 @@ int runobj_build(const struct store_run *run, runobj_output_fn *output, void *ar
 	if (put_commands(&b, obj, e) < 0)
 		return -1;
 	put_artifacts(&b, obj);
-	put(obj, "events_url", url_events(&b.url, run->run_id));
-	put(obj, "status_url", url_status(&b.url, run->run_id));
+	if (!o->terse) {
+		put(obj, "events_url", url_events(&b.url, run->run_id));
+		put(obj, "status_url", url_status(&b.url, run->run_id));
+	}
 	*ret = MOVE(obj);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #define MCP_RUNOBJ_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -22,6 +23,7 @@ struct runobj_opts {
 	size_t total_max;     /* of all streams of the run together */
 	size_t echo_max;      /* of each command's shell, argv and env; 0: all */
 	size_t artifacts_max; /* files listed; 0: all */
+	bool terse;           /* urls only where something is left out */
 };
 
 /* What the edge serves at GET /mcp/runs/{id}, and what a model gets. */

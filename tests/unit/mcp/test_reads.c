@@ -135,10 +135,11 @@ static void a_run_is_read_with_its_output(void **state)
 	write_run("hello\n");
 	assert_int_equal(r->run(r->arg, "default", RUN_ID, "http://h", &run, &e), 1);
 	assert_string_equal(str_at(run, "state"), "completed");
-	assert_string_equal(str_at(run, "status_url"), "http://h/mcp/runs/" RUN_ID);
+	assert_null(json_object_get(run, "status_url")); /* it stands beside `final` */
 	command = json_array_get(at(run, "commands"), 0);
 	assert_string_equal(str_at(command, "stdout"), "hello\n");
 	assert_string_equal(str_at(command, "stderr"), "");
+	assert_null(json_object_get(command, "stdout_url"));
 	assert_string_equal(str_at(command, "started_at"), "1970-01-01T00:00:01.500Z");
 	assert_int_equal(r->run(r->arg, "other", RUN_ID, "", &none, &e), 0);
 	assert_int_equal(r->run(r->arg, "default", "run_x", "", &none, &e), 0);
@@ -162,7 +163,10 @@ static void the_full_object_has_more_than_a_models(void **state)
 	must(runobj_read(reader, "default", RUN_ID, &full, &whole, &e), &e);
 	assert_string_equal(str_at(json_array_get(at(whole, "commands"), 0), "stdout"),
 			    out.p);
-	assert_int_equal(r->run(r->arg, "default", RUN_ID, "", &cut, &e), 1);
+	assert_int_equal(r->run(r->arg, "default", RUN_ID, "http://h", &cut, &e), 1);
+	assert_string_equal(str_at(whole, "status_url"), "/mcp/runs/" RUN_ID);
+	assert_string_equal(str_at(json_array_get(at(cut, "commands"), 0), "stdout_url"),
+			    "http://h/mcp/runs/" RUN_ID "/commands/0/stdout");
 	assert_in_range(strlen(str_at(json_array_get(at(cut, "commands"), 0), "stdout")),
 			60 * 1024, 66 * 1024);
 }
