@@ -156,10 +156,13 @@ export class Server {
 	async waitReady() {
 		await until("readyz", 15 * 60000, async () => {
 			if (this.master.exitCode !== null) throw new Error("the server ended");
+			if (fs.readFileSync(this.log, "utf8").includes("keeps dying")) return "a role keeps dying";
 			const r = await fetch(`${this.base}/readyz`);
 			const text = await r.text();
 			if (r.status !== 200) throw new Error(text);
-			return true;
+			return "ready";
+		}).then((state) => {
+			if (state !== "ready") throw new Error(state);
 		});
 	}
 
