@@ -103,8 +103,11 @@ int path_open(int rootfd, const char *path, int flags)
 	errno = ENOSYS;
 	if (!no_openat2)
 		fd = syscall(SYS_openat2, rootfd, path, &how, sizeof(how));
-	/* A seccomp profile that is older than the call says EPERM. */
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+	/*
+	 * A seccomp profile that is older than the call says EPERM; ENOTDIR may
+	 * mean a symlink, the long way tells.
+	 */
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == ENOTDIR))
 		return open_by_steps(rootfd, path, flags);
 	return (int)fd;
 }

@@ -323,11 +323,30 @@ static inline void await_exit(struct result *r)
 	assert_int_equal(r->len[1], r->exit.stderr_kept);
 }
 
+/* A round trip: everything sent before was handled. */
+static inline void sync_agent(void)
+{
+	static uint64_t value;
+	struct ap_msg m = {.type = AP_PING, .u.ping = {++value}};
+
+	client_send(&m);
+	do {
+		assert_true(client_next(&m, 5000));
+	} while (m.type != AP_PONG || m.u.ping.value != value);
+}
+
 static inline void send_forget(const struct ap_id *id)
 {
 	struct ap_msg m = {.type = AP_FORGET, .u.ref = {*id}};
 
 	client_send(&m);
+}
+
+/* With a round trip: a new connection would take over before it is read. */
+static inline void forget(const struct ap_id *id)
+{
+	send_forget(id);
+	sync_agent();
 }
 
 static inline void send_cancel(const struct ap_id *id, uint32_t grace_ms)
@@ -348,7 +367,7 @@ static inline struct result run(const struct command_spec *s)
 	send_start(s, r.id);
 	await_exit(&r);
 	r.took_us = now_us() - from;
-	send_forget(&r.id);
+	forget(&r.id);
 	return r;
 }
 
@@ -358,18 +377,6 @@ static inline struct result run_sh(const char *script)
 	struct command_spec s = {.argv = argv};
 
 	return run(&s);
-}
-
-/* A round trip: everything sent before was handled. */
-static inline void sync_agent(void)
-{
-	static uint64_t value;
-	struct ap_msg m = {.type = AP_PING, .u.ping = {++value}};
-
-	client_send(&m);
-	do {
-		assert_true(client_next(&m, 5000));
-	} while (m.type != AP_PONG || m.u.ping.value != value);
 }
 
 #endif

@@ -223,7 +223,7 @@ static void cancel_reaches_who_fled_by_setsid_and_double_fork(void **state)
 	await_exit(&r);
 	assert_int_equal(r.exit.flags & AP_EXIT_CANCELED, AP_EXIT_CANCELED);
 	assert_int_equal(r.exit.background, 0);
-	send_forget(&r.id);
+	forget(&r.id);
 	result_free(&r);
 	assert_int_equal(count_processes("escapee"), 0);
 	unlink(path);
@@ -406,7 +406,7 @@ static void stdin_is_fed_with_credit(void **state)
 	client_send(&m);
 	await_exit(&r);
 	assert_string_equal(r.out[0], "1000000\nend\n");
-	send_forget(&r.id);
+	forget(&r.id);
 	result_free(&r);
 }
 
@@ -444,7 +444,7 @@ static void many_commands_at_once_all_end(void **state)
 	for (int i = 0; i < 64; i++) {
 		assert_exited(&r[i], 0);
 		assert_string_equal(r[i].out[1], "x\n");
-		send_forget(&r[i].id);
+		forget(&r[i].id);
 		result_free(&r[i]);
 	}
 }

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+#include "harness.h"
+
+static struct ap_offsets stored(const struct result *r)
+{
+	return (struct ap_offsets){r->id, r->len[0], r->len[1]};
+}
+
+/* 64 sudden ends of the connection while a command prints. */
+static void output_is_whole_over_many_reconnects(void **state)
+{
+	const char *argv[] = {"bash", "-c",
+			      "for ((i=0;i<60000;i++)); do echo line $i; done", NULL};
+	struct command_spec s = {.argv = argv, .cap = 1 << 30};
+	struct result r = {.id = next_id()};
+	unsigned reconnects = 0, messages = 0;
+	struct ap_offsets o;
+	struct ap_msg m;
+	char *p, *want;
+
+	(void)state;
+	client_connect(NULL, 0);
+	send_start(&s, r.id);
+	while (!r.is_ended) {
+		assert_true(client_next(&m, 20000));
+		result_take(&r, &m);
+		if (reconnects < 64 && ++messages % 3 == 0) {
+			o = stored(&r);
+			client_connect(&o, 1);
+			reconnects++;
+		}
+	}
+	assert_int_equal(reconnects, 64);
+	p = want = malloc(r.len[0] + 100);
+	for (int i = 0; i < 60000; i++)
+		p += snprintf(p, 32, "line %d\n", i);
+	assert_int_equal(p - want, r.len[0]);
+	assert_memory_equal(want, r.out[0], r.len[0]);
+	free(want);
+	forget(&r.id);
+	result_free(&r);
+}
+
+static void hello_lists_what_is_known(void **state)
+{
+	const char *argv[] = {"sleep", "30", NULL};
+	struct command_spec s = {.argv = argv};
+	struct result r = {.id = next_id()};
+	struct ap_known k;
+	uint8_t boot[16];
+
+	(void)state;
+	client_connect(NULL, 0);
+	assert_int_equal(h.c.hello.known.n, 0);
+	memcpy(boot, h.c.hello.boot_id, 16);
+	send_start(&s, r.id);
+	sync_agent();
+	client_connect(NULL, 0);
+	assert_memory_equal(boot, h.c.hello.boot_id, 16);
+	assert_int_equal(ap_known_next(&h.c.hello.known, &k), 1);
+	assert_true(ap_id_equal(&k.id, &r.id));
+	assert_int_equal(k.state, AP_RUNNING);
+	assert_int_equal(ap_known_next(&h.c.hello.known, &k), 0);
+	send_cancel(&r.id, 0);
+	await_exit(&r);
+	assert_int_equal(r.exit.value, SIGKILL);
+	assert_int_equal(r.exit.flags, AP_EXIT_CANCELED);
+	forget(&r.id);
+	sync_agent();
+	client_connect(NULL, 0);
+	assert_int_equal(h.c.hello.known.n, 0);
+	result_free(&r);
+}
+
+static void nothing_is_sent_before_resume(void **state)
+{
+	const char *argv[] = {"echo", "x", NULL};
+	struct command_spec s = {.argv = argv};
+	struct result r = {.id = next_id()};
+	struct ap_msg m;
+
+	(void)state;
+	client_connect(NULL, 0);
+	send_start(&s, r.id);
+	sync_agent();
+	client_connect_only();
+	assert_false(client_next(&m, 200));
+	client_connect(NULL, 0);
+	await_exit(&r);
+	assert_string_equal(r.out[0], "x\n");
+	forget(&r.id);
+	result_free(&r);
+}
+
+static void a_repeated_start_runs_once(void **state)
+{
+	const char *argv[] = {"sh", "-c", "echo once >>$F; cat $F", NULL};
+	char file[128], var[140];
+	const char *env[] = {var, NULL};
+	struct command_spec s = {.argv = argv, .env = env};
+	struct result r = {.id = next_id()};
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s/once", h.dir);
+	snprintf(var, sizeof(var), "F=%s", file);
+	client_connect(NULL, 0);
+	send_start(&s, r.id);
+	send_start(&s, r.id);
+	await_exit(&r);
+	assert_string_equal(r.out[0], "once\n");
+	r.is_ended = r.is_started = false;
+	send_start(&s, r.id); /* it has ended: told again */
+	await_exit(&r);
+	assert_true(r.is_started);
+	assert_string_equal(r.out[0], "once\n");
+	forget(&r.id);
+	result_free(&r);
+	unlink(file);
+}
+
+static void who_is_forgotten_is_gone(void **state)
+{
+	struct result r = run_sh("echo");
+	struct ap_offsets o = stored(&r);
+	struct ap_msg m;
+
+	(void)state;
+	sync_agent();
+	client_connect(&o, 1);
+	while (!r.is_gone) {
+		assert_true(client_next(&m, 5000));
+		result_take(&r, &m);
+	}
+	result_free(&r);
+}
+
+static void forget_does_not_touch_what_runs(void **state)
+{
+	const char *argv[] = {"sh", "-c", "sleep 0.2; echo still", NULL};
+	struct command_spec s = {.argv = argv};
+	struct result r = {.id = next_id()};
+
+	(void)state;
+	client_connect(NULL, 0);
+	send_start(&s, r.id);
+	send_forget(&r.id);
+	await_exit(&r);
+	assert_string_equal(r.out[0], "still\n");
+	forget(&r.id);
+	result_free(&r);
+}
+
+static void output_waits_for_a_runner_that_is_away(void **state)
+{
+	const char *argv[] = {"sh", "-c", "head -c 3000000 /dev/zero; echo end >&2",
+			      NULL};
+	struct command_spec s = {.argv = argv, .cap = 1 << 30};
+	struct result r = {.id = next_id()};
+	struct ap_known k;
+
+	(void)state;
+	client_connect(NULL, 0);
+	send_start(&s, r.id);
+	sync_agent();
+	client_connect_only();
+	usleep(300000);
+	client_connect(NULL, 0);
+	assert_int_equal(ap_known_next(&h.c.hello.known, &k), 1);
+	assert_int_equal(k.state, AP_RUNNING); /* the ring is full, it waits */
+	await_exit(&r);
+	assert_int_equal(r.len[0], 3000000);
+	assert_string_equal(r.out[1], "end\n");
+	assert_int_equal(r.exit.flags, 0);
+	forget(&r.id);
+	result_free(&r);
+}
+
+static void a_new_connection_evicts_the_old(void **state)
+{
+	struct client old;
+	struct pollfd p;
+	uint8_t buf[256];
+	struct ap_msg m;
+	size_t used;
+	ssize_t n;
+
+	(void)state;
+	client_connect(NULL, 0);
+	sync_agent();
+	old.fd = h.c.fd;
+	h.c.fd = -1;
+	client_connect(NULL, 0);
+	sync_agent();
+	p = (struct pollfd){.fd = old.fd, .events = POLLIN};
+	assert_int_equal(poll(&p, 1, 5000), 1);
+	n = recv(old.fd, buf, sizeof(buf), 0);
+	assert_int_equal(ap_decode(buf, (size_t)n, AP_FROM_AGENT, &m, &used), AP_OK);
+	assert_int_equal(m.type, AP_BYE);
+	assert_int_equal(m.u.bye.reason, AP_BYE_EVICTED);
+	assert_int_equal(recv(old.fd, buf, sizeof(buf), 0), 0);
+	close(old.fd);
+}
+
+/* The agent closes, and serves the next connection as before. */
+static void assert_thrown_out(enum ap_bye_reason reason)
+{
+	struct ap_msg m;
+
+	assert_true(client_next(&m, 5000));
+	assert_int_equal(m.type, AP_BYE);
+	assert_int_equal(m.u.bye.reason, reason);
+	assert_false(client_next(&m, 5000));
+	assert_int_equal(h.c.fd, -1);
+}
+
+static void a_bad_frame_ends_the_connection_only(void **state)
+{
+	static const uint8_t nonsense[] = {255, 255, 255, 255, 9, 9, 9, 9};
+	struct ap_msg data = {.type = AP_START_END}, hello = ap_hello_init();
+	struct ap_msg out = {.type = AP_RESUME};
+	struct result r;
+
+	(void)state;
+	client_connect(NULL, 0);
+	sync_agent();
+	assert_int_equal(send(h.c.fd, nonsense, 8, 0), 8);
+	assert_thrown_out(AP_BYE_BAD_FRAME);
+	client_connect(NULL, 0);
+	client_send(&data); /* an end without a begin */
+	assert_thrown_out(AP_BYE_BAD_FRAME);
+	client_connect_only();
+	client_send(&data); /* before RESUME */
+	assert_thrown_out(AP_BYE_BAD_FRAME);
+	client_connect(NULL, 0);
+	client_send(&out); /* twice */
+	assert_thrown_out(AP_BYE_BAD_FRAME);
+	client_connect_only();
+	client_send(&hello); /* twice */
+	assert_thrown_out(AP_BYE_BAD_FRAME);
+	r = run_sh("echo fine");
+	assert_string_equal(r.out[0], "fine\n");
+	result_free(&r);
+}
+
+static void random_bytes_never_hurt(void **state)
+{
+	uint8_t noise[4096];
+	struct result r;
+	unsigned seed = 7;
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		client_connect(NULL, 0);
+		for (size_t k = 0; k < sizeof(noise); k++)
+			noise[k] = (uint8_t)rand_r(&seed);
+		/* A plausible header leads deeper into the decoder. */
+		noise[1] = noise[2] = noise[3] = noise[5] = noise[6] = noise[7] = 0;
+		noise[4] = (uint8_t)(2 + i % (AP_TYPE_COUNT - 2));
+		send(h.c.fd, noise, sizeof(noise), MSG_NOSIGNAL);
+	}
+	client_connect(NULL, 0);
+	r = run_sh("echo fine");
+	assert_string_equal(r.out[0], "fine\n");
+	result_free(&r);
+}
+
+static void the_number_of_commands_is_bounded(void **state)
+{
+	const char *argv[] = {"true", NULL};
+	struct command_spec s = {.argv = argv, .cap = UINT64_MAX};
+	struct result r = {.id = {.index = 0}};
+	uint32_t first = h.next_index;
+
+	(void)state;
+	client_connect(NULL, 0);
+	for (int i = 0; i < AP_COMMANDS_MAX; i++) {
+		r = (struct result){.id = next_id()};
+		send_start(&s, r.id);
+		await_exit(&r);
+		assert_int_equal(r.exit.how, AP_EXITED);
+	}
+	r = (struct result){.id = next_id()};
+	send_start(&s, r.id);
+	await_exit(&r);
+	assert_int_equal(r.exit.how, AP_SPAWN_FAILED);
+	assert_int_equal(r.exit.stage, AP_STAGE_LIMIT);
+	client_connect(NULL, 0); /* the longest HELLO */
+	for (uint32_t i = first; i < h.next_index; i++) {
+		r.id.index = i;
+		send_forget(&r.id);
+	}
+	sync_agent();
+	r = run_sh("echo fine");
+	assert_string_equal(r.out[0], "fine\n");
+	result_free(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hello_lists_what_is_known),
+		cmocka_unit_test(output_is_whole_over_many_reconnects),
+		cmocka_unit_test(nothing_is_sent_before_resume),
+		cmocka_unit_test(a_repeated_start_runs_once),
+		cmocka_unit_test(who_is_forgotten_is_gone),
+		cmocka_unit_test(forget_does_not_touch_what_runs),
+		cmocka_unit_test(output_waits_for_a_runner_that_is_away),
+		cmocka_unit_test(a_new_connection_evicts_the_old),
+		cmocka_unit_test(a_bad_frame_ends_the_connection_only),
+		cmocka_unit_test(random_bytes_never_hurt),
+		cmocka_unit_test(the_number_of_commands_is_bounded),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, agent_start, agent_stop);
+}
