@@ -265,7 +265,8 @@ static int local_create(struct backend *b, const struct sandbox_spec *spec,
 	if (prepare(l, spec, dir, &box, e) < 0)
 		return -1;
 	if (launch(l, spec, dir, &box, e) < 0) {
-		halt(l, spec->name, &box, &ignored);
+		if (halt(l, spec->name, &box, &ignored) == 0 && box.fresh)
+			trash_put(l->trash, dir, &ignored); /* never used */
 		return err_wrap(e, "start the sandbox");
 	}
 	describe(spec->name, &box, ret);
@@ -380,6 +381,49 @@ static void settle_states(struct local *l)
 	free(names);
 }
 
+static bool is_image_used(struct local *l, const char *image)
+{
+	struct sandbox_list list = {0};
+	struct err e = ERR_INIT;
+	bool used = false;
+	size_t i;
+
+	if (strcmp(image, l->image_lower) == 0 || local_list(&l->base, &list, &e) < 0)
+		return true;
+	for (i = 0; i < list.n; i++)
+		used = used || strcmp(list.v[i].image, image) == 0;
+	sandbox_list_release(&list);
+	return used;
+}
+
+/*
+ * Trees of earlier recipes that no sandbox lies on any more. An images folder
+ * that is a link is shared with others, and not ours to clear.
+ */
+static void prune_images(struct local *l)
+{
+	AUTO_FREE char *images = xasprintf("%s/images", l->conf->data_dir);
+	AUTO_FREE char *base = xasprintf("%s/default", images);
+	struct dirent **names = NULL;
+	struct stat st;
+	int i, n;
+
+	if (lstat(images, &st) < 0 || !S_ISDIR(st.st_mode))
+		return;
+	n = scandir(base, &names, NULL, NULL);
+	for (i = 0; i < n; i++) {
+		AUTO_FREE char *image = xasprintf("default/%s", names[i]->d_name);
+		AUTO_FREE char *path = xasprintf("%s/%s", images, image);
+		struct err e = ERR_INIT;
+
+		if (strncmp(names[i]->d_name, "r-", 2) == 0 && !is_image_used(l, image) &&
+		    trash_put(l->trash, path, &e) < 0)
+			l->progress(l->progress_arg, e.msg);
+		free(names[i]);
+	}
+	free(names);
+}
+
 static int open_network(struct local *l, bool *ret_new, struct err *e)
 {
 	AUTO_FREE char *path = xasprintf("%s/resolv.conf", l->run_dir);
@@ -456,6 +500,7 @@ static int local_open(const struct conf *c, const char *instance_id,
 	}
 	settle_all(l, new_gateway);
 	settle_states(l);
+	prune_images(l);
 	*ret = &l->base;
 	return 0;
 }
