@@ -8,7 +8,6 @@
 #include "base/auto.h"
 #include "base/mem.h"
 #include "store/rows.h"
-#include "store/words.h"
 
 static void cursor_free(struct cursor *c)
 {
@@ -59,25 +58,15 @@ static int count_commands(struct db *d, struct cursor *c, struct err *e)
 static int load_stream(struct db *d, struct cursor *c, size_t command,
 		       enum store_stream stream, struct err *e)
 {
-	static const char sql[] =
-		"SELECT out_offset + length(CAST(data AS BLOB)), truncated FROM events"
-		" WHERE run_id = ? AND command_index = ? AND type = ?"
-		" AND out_offset IS NOT NULL ORDER BY out_offset DESC, seq DESC LIMIT 1";
-	AUTO_STMT *st = db_stmt(d, sql, e);
+	struct rows_stream row = {0};
 
-	if (!st)
+	if (rows_stream(d, c->run_id, (int64_t)command, stream, &row, e) < 0)
 		return -1;
-	DB_BIND(st, db_text(c->run_id), db_int((int64_t)command),
-		db_text(words_event_type[stream == STORE_STDOUT
-						 ? STORE_EVENT_COMMAND_STDOUT
-						 : STORE_EVENT_COMMAND_STDERR]));
-	int rc = db_step(d, st, e);
-	if (rc > 0)
-		c->commands[command][stream] = (struct cursor_stream){
-			.stored = sqlite3_column_int64(st, 0),
-			.truncated = sqlite3_column_int(st, 1) != 0,
-		};
-	return rc < 0 ? -1 : 0;
+	c->commands[command][stream] = (struct cursor_stream){
+		.stored = row.stored,
+		.truncated = row.truncated,
+	};
+	return 0;
 }
 
 static int load(struct db *d, struct cursor *c, struct err *e)

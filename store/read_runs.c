@@ -25,6 +25,27 @@ static int read_row(struct store_reader *r, const char *tenant, const char *run_
 	return rows_runs(&r->db, st, ret, e);
 }
 
+/* A command's row gets its sizes when it ends; before, its events know them. */
+static int read_sizes(struct store_reader *r, struct store_run *run, struct err *e)
+{
+	for (size_t i = 0; i < run->ncommands; i++) {
+		struct store_command *c = &run->commands[i];
+
+		for (int s = 0; s < STORE_STREAM_COUNT; s++) {
+			struct rows_stream row = {0};
+
+			if (c->status != STORE_COMMAND_RUNNING)
+				continue;
+			if (rows_stream(&r->db, run->run_id, c->index,
+					(enum store_stream)s, &row, e) < 0)
+				return -1;
+			c->bytes[s] = c->stored[s] = row.stored;
+			c->truncated[s] = row.truncated;
+		}
+	}
+	return 0;
+}
+
 int store_read_run(struct store_reader *r, const char *tenant, const char *run_id,
 		   struct store_run *ret, struct err *e)
 {
@@ -36,7 +57,7 @@ int store_read_run(struct store_reader *r, const char *tenant, const char *run_i
 	if (l.n == 0)
 		return not_found(e);
 	l.v[0].mem = l.mem;
-	if (rows_run_commands(&r->db, &l.v[0], e) < 0 ||
+	if (rows_run_commands(&r->db, &l.v[0], e) < 0 || read_sizes(r, &l.v[0], e) < 0 ||
 	    rows_run_artifacts(&r->db, &l.v[0], e) < 0 ||
 	    rows_run_last_seq(&r->db, run_id, &l.v[0].last_seq, e) < 0)
 		return -1;

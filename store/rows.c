@@ -206,6 +206,30 @@ int rows_run_artifacts(struct db *d, struct store_run *run, struct err *e)
 	return rc;
 }
 
+int rows_stream(struct db *d, const char *run_id, int64_t command,
+		enum store_stream stream, struct rows_stream *ret, struct err *e)
+{
+	static const char sql[] =
+		"SELECT out_offset + length(CAST(data AS BLOB)), truncated FROM events"
+		" WHERE run_id = ? AND command_index = ? AND type = ?"
+		" AND out_offset IS NOT NULL ORDER BY out_offset DESC, seq DESC LIMIT 1";
+	AUTO_STMT *st = db_stmt(d, sql, e);
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(run_id), db_int(command),
+		db_text(words_event_type[stream == STORE_STDOUT
+						 ? STORE_EVENT_COMMAND_STDOUT
+						 : STORE_EVENT_COMMAND_STDERR]));
+	int rc = db_step(d, st, e);
+	if (rc > 0)
+		*ret = (struct rows_stream){
+			.stored = sqlite3_column_int64(st, 0),
+			.truncated = sqlite3_column_int(st, 1) != 0,
+		};
+	return rc < 0 ? -1 : 0;
+}
+
 int rows_run_last_seq(struct db *d, const char *run_id, int64_t *ret, struct err *e)
 {
 	static const char sql[] = "SELECT max(seq) FROM events WHERE run_id = ?";

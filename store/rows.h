@@ -38,6 +38,14 @@ int rows_run_commands(struct db *d, struct store_run *run, struct err *e);
 int rows_run_artifacts(struct db *d, struct store_run *run, struct err *e);
 int rows_run_last_seq(struct db *d, const char *run_id, int64_t *ret, struct err *e);
 
+/* What is stored of a command's stream by its events; 0 and false: nothing. */
+struct rows_stream {
+	int64_t stored;
+	bool truncated;
+};
+int rows_stream(struct db *d, const char *run_id, int64_t command,
+		enum store_stream stream, struct rows_stream *ret, struct err *e);
+
 /* The newest ended run of the identifier that has artifacts, copied into a. */
 int rows_latest_artifacts(struct db *d, const char *tenant, const char *identifier,
 			  struct store_arena *a, const char **ret_run_id, struct err *e);

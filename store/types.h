@@ -123,7 +123,7 @@ struct store_command {
 	const char *reason; /* a sentence: why it did not simply end */
 	int oom;            /* 1 yes, 0 no, -1 unknown */
 	int64_t started_at, ended_at;
-	int64_t bytes[STORE_STREAM_COUNT];  /* all that was produced */
+	int64_t bytes[STORE_STREAM_COUNT];  /* all that was produced (so far, at least) */
 	int64_t stored[STORE_STREAM_COUNT]; /* what is kept: the first so many */
 	bool truncated[STORE_STREAM_COUNT];
 	int64_t background_left; /* processes that live on */
