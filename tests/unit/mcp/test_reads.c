@@ -83,7 +83,7 @@ static void a_session_is_read_for_its_tenant_only(void **state)
 	assert_int_equal(r->session(r->arg, "default", SESSION_NEW, version, &e), 0);
 }
 
-static void write_run(const char *out)
+static void write_run(const char *out, bool to_the_end)
 {
 	struct store_command c = {.shell = "echo",
 				  .cwd = "/",
@@ -114,6 +114,10 @@ static void write_run(const char *out)
 	must(store_run_start(writer, RUN_ID, "sbx", "id", 1500, &e), &e);
 	must(store_command_start(writer, RUN_ID, 0, 1500, &e), &e);
 	must(store_output_add(writer, &o, &stored, &e), &e);
+	if (!to_the_end) {
+		commit();
+		return;
+	}
 	c.status = STORE_COMMAND_COMPLETED;
 	c.exit_code = 0;
 	c.ended_at = 2500;
@@ -132,7 +136,7 @@ static void a_run_is_read_with_its_output(void **state)
 	const json_t *command;
 
 	(void)state;
-	write_run("hello\n");
+	write_run("hello\n", true);
 	assert_int_equal(r->run(r->arg, "default", RUN_ID, "http://h", &run, &e), 1);
 	assert_string_equal(str_at(run, "state"), "completed");
 	assert_null(json_object_get(run, "status_url")); /* it stands beside `final` */
@@ -144,6 +148,23 @@ static void a_run_is_read_with_its_output(void **state)
 	assert_int_equal(r->run(r->arg, "other", RUN_ID, "", &none, &e), 0);
 	assert_int_equal(r->run(r->arg, "default", "run_x", "", &none, &e), 0);
 	assert_null(none);
+}
+
+static void a_running_command_shows_its_output_so_far(void **state)
+{
+	struct mcp_reads *r = &reads.reads;
+	struct err e = ERR_INIT;
+	AUTO_JSON *run = NULL;
+	const json_t *command;
+
+	(void)state;
+	write_run("so far\n", false);
+	assert_int_equal(r->run(r->arg, "default", RUN_ID, "", &run, &e), 1);
+	assert_string_equal(str_at(run, "state"), "running");
+	command = json_array_get(at(run, "commands"), 0);
+	assert_string_equal(str_at(command, "stdout"), "so far\n");
+	assert_int_equal(json_integer_value(at(command, "stdout_bytes")), 7);
+	assert_true(json_is_null(at(command, "exit_code")));
 }
 
 static void the_full_object_has_more_than_a_models(void **state)
@@ -159,7 +180,7 @@ static void the_full_object_has_more_than_a_models(void **state)
 	(void)state;
 	for (i = 0; i < 20000; i++)
 		buf_printf(&out, "line %d\n", i);
-	write_run(out.p);
+	write_run(out.p, true);
 	must(runobj_read(reader, "default", RUN_ID, &full, &whole, &e), &e);
 	assert_string_equal(str_at(json_array_get(at(whole, "commands"), 0), "stdout"),
 			    out.p);
@@ -177,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_session_is_read_for_its_tenant_only),
 		TEST(a_run_is_read_with_its_output),
+		TEST(a_running_command_shows_its_output_so_far),
 		TEST(the_full_object_has_more_than_a_models),
 	};
 
