@@ -243,7 +243,8 @@ export class Server {
 	}
 }
 
-// Calls run_sandbox; gives the structured result, or throws the tool's words.
+// Calls run_sandbox; gives the structured result of a run, or throws the
+// words of a refusal.
 export async function run(client, identifier, commands, options = {}) {
 	const r = await client.callTool({
 		name: "run_sandbox",
@@ -253,6 +254,7 @@ export async function run(client, identifier, commands, options = {}) {
 			options: { await_completion: true, await_timeout_ms: 120000, ...options },
 		},
 	}, undefined, { timeout: 180000 });
-	if (r.isError) throw new Error(r.content.map((c) => c.text).join("\n"));
+	// A run that failed is an error to the model, and still a run.
+	if (!r.structuredContent?.run_id) throw new Error(r.content.map((c) => c.text).join("\n"));
 	return r.structuredContent;
 }
