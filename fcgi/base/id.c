@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -47,8 +48,10 @@ void id_random_hex(char *out, size_t hex_len)
 
 void id_new_run(char out[static ID_RUN_LEN + 1])
 {
-	memcpy(out, "run_", 4);
-	id_random_hex(out + 4, ID_HEX_LEN);
+	char hex[ID_HEX_LEN + 1];
+
+	id_random_hex(hex, ID_HEX_LEN);
+	snprintf(out, ID_RUN_LEN + 1, "run_%s", hex);
 }
 
 void id_new_session(char out[static ID_HEX_LEN + 1])

@@ -29,7 +29,7 @@ static double decimal_value(const char *s)
 	bool point = false;
 	size_t i, digits = 0;
 
-	for (i = 0; s[i] && i < 32; i++) {
+	for (i = 0; i < 32 && s[i]; i++) {
 		if (s[i] == '.' && !point) {
 			point = true;
 		} else if (s[i] >= '0' && s[i] <= '9') {
@@ -40,7 +40,7 @@ static double decimal_value(const char *s)
 			return -1;
 		}
 	}
-	return digits && !s[i] ? v / unit : -1;
+	return digits && i < 32 ? v / unit : -1;
 }
 
 int num_parse_decimal(const char *s, double min, double max, double *ret, struct err *e)

@@ -64,8 +64,7 @@ static int sealed_memfd(const struct buf *b, int *ret, struct err *e)
 		return -1;
 	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
 		return err_sys(e, "seal a message");
-	*ret = fd;
-	fd = -1;
+	*ret = MOVE_FD(fd);
 	return 0;
 }
 
@@ -154,7 +153,7 @@ static int parse_body(const struct header *h, const char *p, struct edgemsg *ret
 
 int edgemsg_decode(const void *p, size_t n, struct edgemsg *ret, struct err *e)
 {
-	struct header h;
+	struct header h = {0};
 
 	if (check_header(p, n, &h, e) < 0)
 		return -1;
@@ -210,7 +209,7 @@ static int decode_packet(const struct msghdr *m, size_t n, const int *fds, int n
 			 struct edgemsg *ret, struct err *e)
 {
 	const void *p = m->msg_iov[0].iov_base;
-	struct header h;
+	struct header h = {0};
 
 	if (m->msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return err_set(e, ERR_INVALID, "a message is too long");
