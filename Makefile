@@ -13,6 +13,7 @@ HDR  := $(sort $(shell find fcgi store 2>/dev/null -name '*.h'))
 AGENT_SRC := $(sort $(wildcard fcgi/agent/*.c)) fcgi/wire/agentproto.c
 LIBS := $(foreach d,$(LAYERS),$(if $(filter $(d)/%,$(SRC)),$(B)/$(subst /,_,$(d)).a))
 UNIT := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/unit/*/test_*.c)))
+BENCH := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c))
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 ALL_C := $(SRC) $(wildcard fcgi/main.c fcgi/agent/*.c tests/unit/*/*.c tests/fuzz/*.c tests/bench/*.c)
 
@@ -71,6 +72,8 @@ endef
 $(foreach d,$(LAYERS),$(eval $(call archive,$(d))))
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(LIBS)
 	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS) -lcmocka
+$(B)/tests/bench/%: $(B)/tests/bench/%.o
+	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< $(LDLIBS)
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)echo '  CC    $<'; $(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -108,7 +111,7 @@ check: ## everything that must hold before landing
 	@rc=0; for t in lint test asan corpora tsan; do echo "== $$t"; \
 	 $(MAKE) --no-print-directory $$t || rc=1; done; exit $$rc
 coverage: ; @$(MAKE) --no-print-directory V=cov unit && scripts/coverage build/cov ## lines run by the unit tests
-bench: build ; @tests/bench/run ## measure, beside what it is compared with
+bench: build $(BENCH) ; @scripts/bench ## measure, beside what it is compared with
 
 run: ; @scripts/run ## install what is missing, build, serve on 127.0.0.1:8080
 dev: ; @DEBUG_UI_ENABLED=true LOG_HTTP_REQUESTS=true LOG_TOOLCALLS=true scripts/run ## run, talkative

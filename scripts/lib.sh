@@ -126,3 +126,11 @@ load_settings() {
 	text=$("$1" config effective "${@:2}") || exit 1
 	eval "$text"
 }
+
+# The client packages of the end-to-end tests and the benchmark, as locked.
+node_packages() {
+	local dir=tests/e2e
+	[ -e $dir/node_modules/.package-lock.json ] &&
+		[ ! $dir/package-lock.json -nt $dir/node_modules/.package-lock.json ] && return
+	(cd $dir && npm ci --no-progress --silent && touch node_modules/.package-lock.json)
+}

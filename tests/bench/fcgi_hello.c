@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The yardstick for `ping`: the smallest libfcgi program, several accepting
- * threads on an inherited listener (descriptor 0), JSON of ping's size back.
+ * threads on one listener, JSON of ping's size back.
  */
 #include <fcgiapp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+
+static int listener;
 
 static void *serve(void *arg)
 {
@@ -14,7 +17,7 @@ static void *serve(void *arg)
 	char body[1024];
 
 	(void)arg;
-	if (FCGX_InitRequest(&r, 0, 0) != 0)
+	if (FCGX_InitRequest(&r, listener, 0) != 0)
 		exit(1);
 	while (FCGX_Accept_r(&r) >= 0) {
 		while (FCGX_GetStr(body, sizeof body, r.in) > 0)
@@ -30,9 +33,17 @@ static void *serve(void *arg)
 int main(int argc, char **argv)
 {
 	pthread_t t;
-	long i, n = argc > 1 ? strtol(argv[1], NULL, 10) : 4;
+	long i, n;
 
+	if (argc != 3) {
+		fprintf(stderr, "usage: fcgi_hello SOCKET THREADS\n");
+		return 1;
+	}
 	FCGX_Init();
+	listener = FCGX_OpenSocket(argv[1], 1024);
+	if (listener < 0 || chmod(argv[1], 0777) < 0) /* nginx is another user */
+		return 1;
+	n = strtol(argv[2], NULL, 10);
 	for (i = 0; i < n; i++)
 		if (pthread_create(&t, NULL, serve, NULL) != 0)
 			return 1;
