@@ -37,7 +37,7 @@ struct gateway {
 	pthread_mutex_t lock; /* of all below */
 	int nl_fd;            /* in the gateway's namespace */
 	struct pidref pasta;
-	char *host_addresses; /* what the rules were made with */
+	char *rules; /* as loaded */
 	int next_slot;
 	bool used[GATEWAY_SLOTS];
 };
@@ -233,7 +233,8 @@ static int nft_load(void *arg, struct err *e)
 	return proc_run_ok(&p, NULL, e);
 }
 
-/* Loads the rules if they are not there, or this host's addresses changed. */
+/* Loads the rules if they are not there, or this host's addresses or resolver
+ * are not what they were made with. */
 static int rules_refresh(struct gateway *g, struct err *e)
 {
 	AUTO_FREE char *addresses = NULL, *rules = NULL;
@@ -241,14 +242,14 @@ static int rules_refresh(struct gateway *g, struct err *e)
 
 	if (netrules_host_addresses(&addresses, e) < 0)
 		return -1;
-	if (g->host_addresses && strcmp(addresses, g->host_addresses) == 0)
-		return 0;
 	rules = netrules_text(addresses);
+	if (g->rules && strcmp(rules, g->rules) == 0)
+		return 0;
 	n.rules = rules;
 	if (thread_run(nft_load, &n, e) < 0)
 		return err_wrap(e, "load the packet filter of the gateway");
-	free(g->host_addresses);
-	g->host_addresses = MOVE(addresses);
+	free(g->rules);
+	g->rules = MOVE(rules);
 	return 0;
 }
 
@@ -460,7 +461,7 @@ void gateway_close(struct gateway *g, bool down)
 	auto_close(&g->netns_fd);
 	auto_close(&g->nl_fd);
 	pthread_mutex_destroy(&g->lock);
-	free(g->host_addresses);
+	free(g->rules);
 	free(g->netns_path);
 	free(g->dir);
 	free(g);
