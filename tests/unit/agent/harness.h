@@ -7,6 +7,7 @@
  * and a client that speaks to it. Used by the test programs of this folder.
  */
 #include <errno.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -40,7 +41,7 @@ struct client {
 struct result {
 	struct ap_id id;
 	char *out[AP_STREAM_COUNT];
-	uint64_t len[AP_STREAM_COUNT];
+	uint64_t len[AP_STREAM_COUNT], room[AP_STREAM_COUNT];
 	struct ap_exit exit;
 	bool is_started, is_ended, is_gone;
 	uint64_t took_us;
@@ -61,6 +62,7 @@ static struct {
 	pid_t pid;
 	char dir[64], socket[100], binary[512];
 	uint32_t next_index;
+	bool drop_cap_kill; /* start the agent without it */
 	struct client c;
 } h;
 
@@ -89,6 +91,8 @@ static inline int agent_child(void *arg)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_NPROC, &processes);
+	if (h.drop_cap_kill)
+		prctl(PR_CAPBSET_DROP, CAP_KILL);
 	if (getpid() == 1) {
 		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 		mount("proc", "/proc", "proc", 0, NULL);
@@ -299,10 +303,13 @@ static inline void result_take(struct result *r, const struct ap_msg *m)
 		r->exit = m->u.exit;
 		r->is_ended = true;
 	} else if (m->type == AP_OUTPUT && ap_id_equal(&o->id, &r->id)) {
-		uint64_t *len = &r->len[o->stream];
+		uint64_t *len = &r->len[o->stream], *room = &r->room[o->stream];
 
 		assert_int_equal(o->offset, *len);
-		r->out[o->stream] = realloc(r->out[o->stream], *len + o->bytes.n + 1);
+		if (*len + o->bytes.n + 1 > *room) {
+			*room = 2 * (*len + o->bytes.n + 1);
+			r->out[o->stream] = realloc(r->out[o->stream], *room);
+		}
 		memcpy(r->out[o->stream] + *len, o->bytes.p, o->bytes.n);
 		*len += o->bytes.n;
 		r->out[o->stream][*len] = '\0';

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "harness.h"
+
+/* An agent that is root but has no CAP_KILL, and commands of another user. */
+static int start_without_kill(void **state)
+{
+	h.drop_cap_kill = true;
+	return agent_start(state);
+}
+
+static void the_capability_is_really_missing(void **state)
+{
+	struct result r = run_sh("grep ^CapEff /proc/1/status");
+	unsigned long long caps;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(sscanf(r.out[0], "CapEff: %llx", &caps), 1);
+	assert_int_equal(caps >> CAP_KILL & 1, 0);
+	result_free(&r);
+}
+
+static void another_users_tree_is_killed_all_the_same(void **state)
+{
+	const char *argv[] = {"sh", "-c",
+			      "trap '' TERM; (setsid sleep 60 &); sleep 60 & "
+			      "while :; do sleep 60; done",
+			      NULL};
+	struct command_spec s = {.argv = argv,
+				 .uid = 65534,
+				 .cwd = "/tmp",
+				 .timeout_ms = 200,
+				 .grace_ms = 100};
+	struct result r;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	r = run(&s);
+	assert_int_equal(r.exit.how, AP_SIGNALED);
+	assert_int_equal(r.exit.value, SIGKILL);
+	assert_int_equal(r.exit.flags & AP_EXIT_TIMED_OUT, AP_EXIT_TIMED_OUT);
+	assert_int_equal(r.exit.background, 0);
+	assert_true(r.took_us < 2000000);
+	result_free(&r);
+	r = run_sh("id -u; grep ^Uid /proc/1/status; pgrep -c -x sleep");
+	assert_string_equal(r.out[0], "0\nUid:\t0\t0\t0\t0\n0\n");
+	result_free(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_capability_is_really_missing),
+		cmocka_unit_test(another_users_tree_is_killed_all_the_same),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, start_without_kill, agent_stop);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/ring.h"
+#include "agent/users.h"
+
+/* Write and drop in odd steps; what comes out is what went in. */
+static void a_ring_keeps_the_order_over_its_edge(void **state)
+{
+	struct ring r;
+	uint8_t next_in = 0, next_out = 0, piece[61];
+	const uint8_t *p;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(ring_init(&r, 100), 0);
+	for (int i = 0; i < 5000; i++) {
+		size_t want = (size_t)(i * 7 % 61), got;
+
+		for (size_t k = 0; k < want; k++)
+			piece[k] = (uint8_t)(next_in + k);
+		got = ring_write(&r, piece, want);
+		assert_true(got == want || r.end - r.base == 100);
+		next_in = (uint8_t)(next_in + got);
+		p = ring_at(&r, r.base, &n);
+		if (n > (size_t)(i % 50))
+			n = (size_t)(i % 50);
+		for (size_t k = 0; k < n; k++)
+			assert_int_equal(p[k], next_out++);
+		ring_drop(&r, r.base + n);
+	}
+	assert_true(r.base > 10000);
+	ring_release(&r);
+}
+
+static void a_ring_draws_offsets_into_its_range(void **state)
+{
+	struct ring r;
+	struct iovec iov[2];
+	size_t n;
+
+	(void)state;
+	assert_int_equal(ring_init(&r, 0), 0);
+	assert_int_equal(ring_room(&r, 10, iov), 0);
+	assert_null(ring_at(&r, 0, &n));
+	ring_release(&r);
+	assert_int_equal(ring_init(&r, 8), 0);
+	assert_int_equal(ring_write(&r, "0123456789", 10), 8);
+	ring_drop(&r, 1000);
+	assert_int_equal(r.base, 8);
+	ring_drop(&r, 3);
+	assert_int_equal(r.base, 8);
+	ring_release(&r);
+}
+
+static char passwd[] = "/tmp/agent-passwd-XXXXXX", group[] = "/tmp/agent-group-XXXXXX";
+
+static void put(char *path, const char *text, size_t n)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, n, f), n);
+	fclose(f);
+}
+
+static void users_are_found_with_their_groups(void **state)
+{
+	static const char p[] = "root:x:0:0:root:/root:/bin/bash\nbroken\n:x:1000:1:::\n"
+				"sandbox:x:1000:1001:S,,,:/home/sandbox:/bin/zsh\n"
+				"again:x:1000:5:::/bin/no\nlast:x:7:7::/l:/s";
+	static const char g[] = "root:x:0:\na:x:20:other,sandbox\nb:x:21:sandboxx\n"
+				"c:x:zz:sandbox\nd:x:1001:sandbox\ne:x:22:sandbox";
+	struct user u;
+
+	(void)state;
+	put(passwd, p, sizeof(p) - 1);
+	put(group, g, sizeof(g) - 1);
+	assert_int_equal(users_find(1000, passwd, group, &u), 0);
+	assert_string_equal(u.name, "sandbox");
+	assert_int_equal(u.gid, 1001);
+	assert_string_equal(u.home, "/home/sandbox");
+	assert_string_equal(u.shell, "/bin/zsh");
+	assert_int_equal(u.ngroups, 3);
+	assert_int_equal(u.groups[0], 1001);
+	assert_int_equal(u.groups[1], 20);
+	assert_int_equal(u.groups[2], 22);
+	assert_int_equal(users_find(7, passwd, group, &u), 0);
+	assert_string_equal(u.shell, "/s");
+	assert_int_equal(users_find(8, passwd, group, &u), -1);
+	assert_int_equal(errno, ENOENT);
+}
+
+static void hostile_user_files_do_no_harm(void **state)
+{
+	size_t n = 2 << 20;
+	char *big = malloc(n);
+	struct user u;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		big[i] = ":,\n\0x0"[i * 2654435761u % 6];
+	put(passwd, big, n);
+	memset(big, 'x', n);
+	put(group, big, n);
+	assert_int_equal(users_find(1000, passwd, group, &u), -1);
+	assert_int_equal(users_find(0, passwd, group, &u), 0);
+	assert_string_equal(u.name, "root");
+	assert_int_equal(users_find(0, "/no/such", "/no/such", &u), 0);
+	assert_string_equal(u.home, "/root");
+	free(big);
+}
+
+static int make_files(void **state)
+{
+	(void)state;
+	close(mkstemp(passwd));
+	close(mkstemp(group));
+	return 0;
+}
+
+static int drop_files(void **state)
+{
+	(void)state;
+	unlink(passwd);
+	unlink(group);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_ring_keeps_the_order_over_its_edge),
+		cmocka_unit_test(a_ring_draws_offsets_into_its_range),
+		cmocka_unit_test(users_are_found_with_their_groups),
+		cmocka_unit_test(hostile_user_files_do_no_harm),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, make_files, drop_files);
+}
