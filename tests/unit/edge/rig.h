@@ -67,7 +67,7 @@ enum {
 };
 
 /* In the executed copy. before_serving runs as the edge would, for seccomp tests. */
-static int rig_edge_process(char **argv)
+static inline int rig_edge_process(char **argv)
 {
 	struct conf c = {0};
 	struct err e = ERR_INIT;
@@ -90,7 +90,7 @@ static int rig_edge_process(char **argv)
 	_exit(edge_main(&a, &c));
 }
 
-static void rig_exec(struct rig *r, int life, int ready)
+static inline void rig_exec(struct rig *r, int life, int ready)
 {
 	int fds[] = {life, ready, r->listen_fd, r->edge_fd, r->doorbell_fd, r->stats_fd};
 	char *argv[] = {(char *)"edge", (char *)"edge", r->db, NULL};
@@ -105,7 +105,7 @@ static void rig_exec(struct rig *r, int life, int ready)
 	_exit(8);
 }
 
-static void rig_start_edge(struct rig *r)
+static inline void rig_start_edge(struct rig *r)
 {
 	int life[2], ready[2];
 	char byte;
@@ -124,7 +124,7 @@ static void rig_start_edge(struct rig *r)
 }
 
 /* The exit status as waitpid() gives it. */
-static int rig_wait_edge(struct rig *r)
+static inline int rig_wait_edge(struct rig *r)
 {
 	int status = 0;
 
@@ -134,7 +134,7 @@ static int rig_wait_edge(struct rig *r)
 	return status;
 }
 
-static int rig_listen(const char *path)
+static inline int rig_listen(const char *path)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -145,7 +145,7 @@ static int rig_listen(const char *path)
 	return fd;
 }
 
-static void rig_open(struct rig *r)
+static inline void rig_open(struct rig *r)
 {
 	struct store_migrate_opts o = {.group = geteuid() == 0 ? RIG_NOGROUP : (gid_t)-1,
 				       .synchronous = "NORMAL"};
@@ -173,7 +173,7 @@ static void rig_open(struct rig *r)
 	rig_start_edge(r);
 }
 
-static void rig_close(struct rig *r)
+static inline void rig_close(struct rig *r)
 {
 	struct err e = ERR_INIT;
 
@@ -200,7 +200,7 @@ struct answer {
 	bool is_whole; /* FCGI_END_REQUEST came */
 };
 
-static void rig_param(struct buf *b, const char *name, const char *value)
+static inline void rig_param(struct buf *b, const char *name, const char *value)
 {
 	size_t n = strlen(name), v = strlen(value);
 	unsigned char len[8] = {(unsigned char)n};
@@ -216,7 +216,7 @@ static void rig_param(struct buf *b, const char *name, const char *value)
 	buf_puts(b, value);
 }
 
-static void rig_record(struct buf *b, int type, const char *p, size_t n)
+static inline void rig_record(struct buf *b, int type, const char *p, size_t n)
 {
 	unsigned char h[8] = {1, (unsigned char)type,     0,
 			      1, (unsigned char)(n >> 8), (unsigned char)n};
@@ -226,8 +226,8 @@ static void rig_record(struct buf *b, int type, const char *p, size_t n)
 }
 
 /* A request as nginx sends it; pairs: name, value, ..., NULL. Connected socket. */
-static int rig_send(struct rig *r, const char *method, const char *uri, const char *body,
-		    size_t n, const char *const *pairs)
+static inline int rig_send(struct rig *r, const char *method, const char *uri,
+			   const char *body, size_t n, const char *const *pairs)
 {
 	static const char begin[8] = {0, FCGI_RESPONDER};
 	AUTO_BUF out = BUF_INIT(64 * 1024 * 1024);
@@ -255,14 +255,14 @@ static int rig_send(struct rig *r, const char *method, const char *uri, const ch
 	return fd;
 }
 
-static bool rig_readable(int fd, int ms)
+static inline bool rig_readable(int fd, int ms)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	return poll(&p, 1, ms) > 0;
 }
 
-static bool rig_read_n(int fd, void *dst, size_t n)
+static inline bool rig_read_n(int fd, void *dst, size_t n)
 {
 	char *p = dst;
 
@@ -278,7 +278,7 @@ static bool rig_read_n(int fd, void *dst, size_t n)
 }
 
 /* One record; stdout content is added to b. 1: STDOUT, 0: the end, -1: broken. */
-static int rig_read_record(int fd, struct buf *b)
+static inline int rig_read_record(int fd, struct buf *b)
 {
 	unsigned char h[8];
 	static char content[65535 + 255]; /* one thread */
@@ -297,7 +297,7 @@ static int rig_read_record(int fd, struct buf *b)
 }
 
 /* Reads until `until` (NULL: the end) was seen in what came so far. */
-static bool rig_read_until(int fd, struct buf *b, const char *until)
+static inline bool rig_read_until(int fd, struct buf *b, const char *until)
 {
 	int rc = 1;
 
@@ -307,7 +307,7 @@ static bool rig_read_until(int fd, struct buf *b, const char *until)
 	return true;
 }
 
-static struct answer rig_answer(int fd)
+static inline struct answer rig_answer(int fd)
 {
 	AUTO_BUF b = BUF_INIT(256 * 1024 * 1024);
 	struct answer a = {.is_whole = rig_read_until(fd, &b, NULL)};
@@ -326,7 +326,7 @@ static struct answer rig_answer(int fd)
 	return a;
 }
 
-static void answer_free(struct answer *a)
+static inline void answer_free(struct answer *a)
 {
 	free(a->head);
 	free(a->body);
@@ -335,14 +335,14 @@ static void answer_free(struct answer *a)
 
 #define HOST "HTTP_HOST", "localhost:8080"
 
-static struct answer rig_get(struct rig *r, const char *uri)
+static inline struct answer rig_get(struct rig *r, const char *uri)
 {
 	const char *const pairs[] = {HOST, NULL};
 
 	return rig_answer(rig_send(r, "GET", uri, "", 0, pairs));
 }
 
-static int rig_post(struct rig *r, const char *body)
+static inline int rig_post(struct rig *r, const char *body)
 {
 	const char *const pairs[] = {HOST,
 				     "CONTENT_TYPE",
@@ -358,7 +358,7 @@ static int rig_post(struct rig *r, const char *body)
 
 /* ---- the runner's side */
 
-static void rig_commit(struct rig *r)
+static inline void rig_commit(struct rig *r)
 {
 	struct store_commit_info info;
 	struct err e = ERR_INIT;
@@ -369,7 +369,7 @@ static void rig_commit(struct rig *r)
 }
 
 /* The edge's next message, which must be of this type. */
-static struct edgemsg rig_expect(struct rig *r, enum edgemsg_type type)
+static inline struct edgemsg rig_expect(struct rig *r, enum edgemsg_type type)
 {
 	struct edgemsg m = {0};
 	struct err e = ERR_INIT;
@@ -382,7 +382,8 @@ static struct edgemsg rig_expect(struct rig *r, enum edgemsg_type type)
 	return m;
 }
 
-static void rig_reply(struct rig *r, enum edgemsg_type type, uint64_t id, json_t *body)
+static inline void rig_reply(struct rig *r, enum edgemsg_type type, uint64_t id,
+			     json_t *body)
 {
 	struct err e = ERR_INIT;
 
@@ -391,7 +392,7 @@ static void rig_reply(struct rig *r, enum edgemsg_type type, uint64_t id, json_t
 	json_decref(body);
 }
 
-static void rig_add_session(struct rig *r)
+static inline void rig_add_session(struct rig *r)
 {
 	struct store_session s = {.id = rig_session,
 				  .tenant = STORE_TENANT_DEFAULT,
@@ -407,7 +408,7 @@ static void rig_add_session(struct rig *r)
 	rig_commit(r);
 }
 
-static void rig_add_run(struct rig *r, const char *run_id)
+static inline void rig_add_run(struct rig *r, const char *run_id)
 {
 	struct store_command command = {.shell = "true",
 					.cwd = "/",
@@ -434,8 +435,8 @@ static void rig_add_run(struct rig *r, const char *run_id)
 	rig_commit(r);
 }
 
-static void rig_add_output(struct rig *r, const char *run_id, int64_t offset,
-			   const char *p, size_t n)
+static inline void rig_add_output(struct rig *r, const char *run_id, int64_t offset,
+				  const char *p, size_t n)
 {
 	struct store_output o = {.run_id = run_id,
 				 .stream = STORE_STDOUT,
@@ -450,7 +451,7 @@ static void rig_add_output(struct rig *r, const char *run_id, int64_t offset,
 		fail_msg("%s", e.msg);
 }
 
-static void rig_end_run(struct rig *r, const char *run_id)
+static inline void rig_end_run(struct rig *r, const char *run_id)
 {
 	struct err e = ERR_INIT;
 
