@@ -375,7 +375,13 @@ static inline struct edgemsg rig_expect(struct rig *r, enum edgemsg_type type)
 	struct err e = ERR_INIT;
 	int eof = 0;
 
-	assert_true(rig_readable(r->runner_fd, RIG_WAIT_MS));
+	if (!rig_readable(r->runner_fd, RIG_WAIT_MS)) {
+		int status = 0;
+		pid_t gone = waitpid(r->pid, &status, WNOHANG);
+
+		fail_msg("no message of type %d; the edge %s (%x)", (int)type,
+			 gone ? "is gone" : "lives", (unsigned)status);
+	}
 	if (edgemsg_recv(r->runner_fd, &m, &eof, &e) != 1)
 		fail_msg("%s", e.msg);
 	assert_int_equal(m.type, type);
