@@ -107,20 +107,49 @@ static void add_notes(struct buf *b, const json_t *c)
 
 /* ---- output */
 
+/* A NUL would end the words for some readers: it shows as U+FFFD. */
+static void add_text(struct buf *b, const char *p, size_t n)
+{
+	const char *nul;
+
+	while (n > 0 && (nul = memchr(p, '\0', n))) {
+		buf_add(b, p, (size_t)(nul - p));
+		buf_puts(b, "\xef\xbf\xbd");
+		n -= (size_t)(nul + 1 - p);
+		p = nul + 1;
+	}
+	buf_add(b, p, n);
+}
+
 static void add_cut(struct buf *b, const char *p, size_t n, struct cut cut)
 {
 	size_t skip;
 
 	if (cut.tail == 0) {
-		buf_add(b, p, n);
+		add_text(b, p, n);
 	} else {
-		buf_add(b, p, cut.head - utf8_incomplete_tail(p, cut.head));
+		add_text(b, p, cut.head - utf8_incomplete_tail(p, cut.head));
 		skip = cut_partial_start(p + n - cut.tail, cut.tail);
 		buf_puts(b, "\n[...]\n");
-		buf_add(b, p + n - cut.tail + skip, cut.tail - skip);
+		add_text(b, p + n - cut.tail + skip, cut.tail - skip);
 	}
 	if (n > 0 && p[n - 1] != '\n')
 		buf_puts(b, "\n");
+}
+
+/*
+ * More than one character in eight is a replacement or a control: no text, and
+ * nothing that a model should pay for.
+ */
+static bool is_binary(const char *p, size_t n)
+{
+	size_t i, odd = 0;
+
+	for (i = 0; i < n; i++)
+		if (p[i] == '\0' || strncmp(p + i, "\xef\xbf\xbd", 3) == 0 ||
+		    ((unsigned char)p[i] < 0x20 && !strchr("\t\n\r\x1b\b\f", p[i])))
+			odd++;
+	return odd * 8 > n;
 }
 
 static void add_stream(struct buf *b, const json_t *c, const char *name, size_t max)
@@ -141,6 +170,11 @@ static void add_stream(struct buf *b, const json_t *c, const char *name, size_t 
 	snprintf(key, sizeof(key), "%s_truncated", name);
 	whole = cut.tail == 0 && !json_is_true(json_object_get(c, key));
 	snprintf(key, sizeof(key), "%s_url", name);
+	if (is_binary(json_string_value(text), n)) {
+		buf_printf(b, "%s: %" PRId64 " bytes that are no text: %s\n", name, bytes,
+			   text_at(c, key));
+		return;
+	}
 	if (whole)
 		buf_printf(b, "%s:\n", name);
 	else if (kept < bytes)
@@ -251,6 +285,13 @@ static bool is_told_by(const json_t *c, const char *error)
 	return text_at(c, "reason")[0] && str_ends(error, text_at(c, "reason"));
 }
 
+/* False: the run's own word says it all, and the sentence below it why. */
+static bool has_outcome(const json_t *c)
+{
+	return is(c, "state", "timed_out") || text_at(c, "signal")[0] ||
+	       json_is_integer(json_object_get(c, "exit_code"));
+}
+
 static void add_head(struct buf *b, const json_t *run)
 {
 	const json_t *commands = json_object_get(run, "commands");
@@ -260,7 +301,7 @@ static void add_head(struct buf *b, const json_t *run)
 	if (n > 1) {
 		buf_printf(b, ": %zu of %zu commands completed",
 			   count_state(commands, "completed"), n);
-	} else if (!is(run, "state", "canceled")) {
+	} else if (has_outcome(json_array_get(commands, 0))) {
 		buf_puts(b, ": ");
 		add_outcome(b, json_array_get(commands, 0));
 	}

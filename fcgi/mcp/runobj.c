@@ -215,7 +215,7 @@ static int put_stream(struct builder *b, json_t *o, const struct store_command *
 	put(o, key, json_integer(c->bytes[s]));
 	snprintf(key, sizeof(key), "%s_truncated", name);
 	put(o, key, json_boolean(cut || c->truncated[s]));
-	if (b->o->terse && !cut && !c->truncated[s])
+	if (b->o->terse && !cut && !c->truncated[s] && utf8_is_valid(text.p, text.len))
 		return 0;
 	snprintf(key, sizeof(key), "%s_kept_bytes", name);
 	put(o, key, json_integer(c->stored[s]));

@@ -40,6 +40,13 @@ static const struct {
 	 "3','shell':'a'},{'state':'queued','shell':'b'}]}",
 	 "failed: 0 of 2 commands completed\ncommand 0: exit code 3\n"
 	 "commands[0] a: exit code 3\ncommands[1] b: not run\n"},
+	{"{'state':'failed','error':'command 0: nosuch cannot be run','commands':[{"
+	 "'state':'failed','reason':'nosuch cannot be run'}]}",
+	 "failed\nnosuch cannot be run\n"},
+	{"{'state':'completed','commands':[{'state':'completed','exit_code':0,"
+	 "'stdout':'\\u0001\\ufffdab\\u0002\\ufffd','stdout_bytes':6,'stdout_url':'/"
+	 "u'}]}",
+	 "completed: exit code 0\nstdout: 6 bytes that are no text: /u\n"},
 	{"{'state':'canceled','error':'the sandbox was deleted',"
 	 "'commands':[{'state':'canceled'}]}",
 	 "canceled\nthe sandbox was deleted\n"},
@@ -103,6 +110,19 @@ static void long_output_is_cut_in_the_middle(void **state)
 	assert_non_null(strstr(b.p, "\n[...]\n"));
 }
 
+static void a_nul_ends_nothing(void **state)
+{
+	AUTO_JSON *run = json_pack("{s:s, s:[{s:s, s:i, s:s%}]}", "state", "completed",
+				   "commands", "state", "completed", "exit_code", 0,
+				   "stdout", "first file\0second file\0", (size_t)23);
+	AUTO_BUF b = BUF_INIT(1000);
+
+	(void)state;
+	run_words_final(&b, run);
+	assert_string_equal(b.p, "completed: exit code 0\nstdout:\nfirst file\xef\xbf\xbd"
+				 "second file\xef\xbf\xbd\n");
+}
+
 static void a_hundred_talking_commands_stay_bounded(void **state)
 {
 	AUTO_JSON *commands = json_array();
@@ -130,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(endings_are_told_first_and_truly),
 		cmocka_unit_test(long_output_is_cut_in_the_middle),
+		cmocka_unit_test(a_nul_ends_nothing),
 		cmocka_unit_test(a_hundred_talking_commands_stay_bounded),
 	};
 
