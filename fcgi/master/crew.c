@@ -97,7 +97,8 @@ int crew_open(struct crew *k, struct conf *conf, const struct datadir *d,
 	if (conf->edges < 1 || conf->edges > ROLE_EDGES_MAX)
 		return err_set(e, ERR_INVALID, "EDGE_PROCESSES must be 1 to %d",
 			       ROLE_EDGES_MAX);
-	*k = (struct crew){.dir = d, .environment = environment, .listen_fd = -1};
+	*k = (struct crew){.dir = d, .listen_fd = -1};
+	k->environment = strv_dup(environment);
 	k->conf = *conf;
 	*conf = (struct conf){0};
 	k->nedges = (int)k->conf.edges;
@@ -122,6 +123,8 @@ void crew_close(struct crew *k)
 	for (int i = 0; i < k->nroles; i++)
 		close_all(&k->roles[i].ready_fd, 1);
 	conf_release(&k->conf);
+	strv_free(k->environment);
+	k->environment = NULL;
 	free(k->exe);
 	k->exe = NULL;
 }
@@ -233,9 +236,9 @@ static void log_death(const struct role *r, int status, int64_t delay_ms)
 
 	if (r->quick_deaths >= ROLE_CRASH_LOOP)
 		log_error("%s %d keeps dying (%s %d, %d times in a row): see its lines "
-			  "above; tried again every %d s",
+			  "above; started again in %d ms",
 			  role_name(r->kind), r->index, how, what, r->quick_deaths,
-			  ROLE_DELAY_MAX_MS / 1000);
+			  (int)delay_ms);
 	else
 		log_warn("%s %d ended (%s %d); started again in %d ms",
 			 role_name(r->kind), r->index, how, what, (int)delay_ms);

@@ -17,7 +17,7 @@
 struct crew {
 	struct conf conf; /* owned; replaced by crew_reconfigure() */
 	const struct datadir *dir;
-	char **environment; /* the master's own, borrowed */
+	char **environment; /* a copy of the master's own */
 	char *exe;
 	int nedges;
 	int life[2];

@@ -86,6 +86,8 @@ int64_t role_died(struct role *r, int64_t now_ms)
 		r->quick_deaths = 0;
 	} else {
 		delay = delay_ms[r->quick_deaths < last ? r->quick_deaths : last];
+		if (r->ready && delay > ROLE_DELAY_MAX_SERVED_MS)
+			delay = ROLE_DELAY_MAX_SERVED_MS;
 		r->quick_deaths++;
 	}
 	r->pid = 0;

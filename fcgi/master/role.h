@@ -51,9 +51,15 @@ int role_spawn(const char *path, const struct role_exec *x, pid_t *ret, struct e
 
 /*
  * Note a death. Returns the delay until the next start: none after a decent life
- * or a wanted leave, else growing to ROLE_DELAY_MAX_MS, which it keeps for ever.
+ * or a wanted leave, else growing to a bound, which it keeps for ever: a second for
+ * a role that had served (it can work), ten for one that never got so far.
  */
-enum { ROLE_DECENT_LIFE_MS = 5000, ROLE_DELAY_MAX_MS = 10000, ROLE_CRASH_LOOP = 4 };
+enum {
+	ROLE_DECENT_LIFE_MS = 2000,
+	ROLE_DELAY_MAX_MS = 10000,
+	ROLE_DELAY_MAX_SERVED_MS = 1000,
+	ROLE_CRASH_LOOP = 4,
+};
 int64_t role_died(struct role *r, int64_t now_ms);
 
 #endif

@@ -134,6 +134,7 @@ export class Server {
 	}
 
 	async startServer() {
+		this.logStart = fs.existsSync(this.log) ? fs.statSync(this.log).size : 0;
 		this.master = this.spawn(binary, ["serve"]);
 		await until("the server's socket", 30000, () => {
 			if (this.master.exitCode !== null) throw new Error("the server ended");
@@ -156,7 +157,7 @@ export class Server {
 	async waitReady() {
 		await until("readyz", 15 * 60000, async () => {
 			if (this.master.exitCode !== null) throw new Error("the server ended");
-			if (fs.readFileSync(this.log, "utf8").includes("keeps dying")) return "a role keeps dying";
+			if (fs.readFileSync(this.log, "utf8").slice(this.logStart).includes("keeps dying")) return "a role keeps dying";
 			const r = await fetch(`${this.base}/readyz`);
 			const text = await r.text();
 			if (r.status !== 200) throw new Error(text);

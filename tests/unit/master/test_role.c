@@ -47,6 +47,14 @@ static void quick_deaths_wait_longer_and_longer_up_to_a_bound(void **state)
 	assert_true(r.quick_deaths >= ROLE_CRASH_LOOP);
 }
 
+static void a_role_that_had_served_is_back_within_a_second(void **state)
+{
+	struct role r = {.state = ROLE_RUNNING, .ready = true, .quick_deaths = 50};
+
+	(void)state;
+	assert_int_equal(role_died(&r, 10), ROLE_DELAY_MAX_SERVED_MS);
+}
+
 static void a_wanted_leave_is_no_crash(void **state)
 {
 	struct role r = {.state = ROLE_LEAVING, .quick_deaths = 9};
@@ -142,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_decent_life_is_followed_by_a_start_at_once),
 		cmocka_unit_test(quick_deaths_wait_longer_and_longer_up_to_a_bound),
+		cmocka_unit_test(a_role_that_had_served_is_back_within_a_second),
 		cmocka_unit_test(a_wanted_leave_is_no_crash),
 		cmocka_unit_test(a_role_has_its_descriptors_and_no_other),
 		cmocka_unit_test(a_role_has_its_environment_and_no_other),
