@@ -111,6 +111,7 @@ static int role_edge(const char *db, int index, const struct conf *c)
 		.runner_fd = ROLEFD_EDGE_RUNNER,
 		.doorbell_fd = ROLEFD_EDGE_DOORBELL,
 		.ready_fd = ROLEFD_READY,
+		.stats_fd = ROLEFD_EDGE_STATS,
 		.db_path = db,
 	};
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,6 +81,9 @@ static int open_all(struct crew *k, struct err *e)
 	k->exe = xstrdup(exe);
 	if (pipe2(k->life, O_CLOEXEC) < 0)
 		return err_sys(e, "make the life pipe");
+	k->stats_fd = memfd_create("edge-stats", MFD_CLOEXEC);
+	if (k->stats_fd < 0)
+		return err_sys(e, "memory for the edges' numbers");
 	if (listener_open(k->dir->run_dir, k->dir->edge_gid, &k->listen_fd, e) < 0)
 		return -1;
 	add_role(k, ROLE_RUNNER, 0);
@@ -97,7 +101,7 @@ int crew_open(struct crew *k, struct conf *conf, const struct datadir *d,
 	if (conf->edges < 1 || conf->edges > ROLE_EDGES_MAX)
 		return err_set(e, ERR_INVALID, "EDGE_PROCESSES must be 1 to %d",
 			       ROLE_EDGES_MAX);
-	*k = (struct crew){.dir = d, .listen_fd = -1};
+	*k = (struct crew){.dir = d, .listen_fd = -1, .stats_fd = -1};
 	k->environment = strv_dup(environment);
 	k->conf = *conf;
 	*conf = (struct conf){0};
@@ -117,6 +121,7 @@ void crew_close(struct crew *k)
 {
 	close_all(k->life, 2);
 	close_all(&k->listen_fd, 1);
+	close_all(&k->stats_fd, 1);
 	close_all(k->edge_end, ROLE_EDGES_MAX);
 	close_all(k->runner_end, ROLE_EDGES_MAX);
 	close_all(k->doorbell, ROLE_EDGES_MAX);
@@ -140,6 +145,7 @@ static int role_fds(const struct crew *k, const struct role *r, int ready, int *
 		fds[n++] = k->listen_fd;
 		fds[n++] = k->edge_end[r->index];
 		fds[n++] = k->doorbell[r->index];
+		fds[n++] = k->stats_fd;
 		return n;
 	}
 	fds[n++] = k->dir->lock_fd;

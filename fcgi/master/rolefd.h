@@ -16,6 +16,7 @@ enum rolefd {
 	ROLEFD_EDGE_LISTEN = ROLEFD_FIRST,
 	ROLEFD_EDGE_RUNNER,
 	ROLEFD_EDGE_DOORBELL,
+	ROLEFD_EDGE_STATS,
 
 	/* runner: the lock on the data folder, so that it is held as long as a
 	 * writer lives; then N ends of pairs; then N doorbells */
