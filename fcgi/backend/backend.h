@@ -20,7 +20,7 @@ struct backend; /* each implementation embeds `struct backend` first */
 
 /* What is asked for. Strings are borrowed for the call. */
 struct sandbox_spec {
-	const char *name;       /* mcp-sbx-<safe>-<8 hex>; a safe path component, unique */
+	const char *name; /* mcp-sbx-<safe>-<8 hex>; a safe path component, unique */
 	const char *identifier; /* for labels only */
 	const char *tenant;
 	double cpu_cores;

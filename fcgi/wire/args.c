@@ -146,8 +146,7 @@ int arg_only(const json_t *obj, const char *path, const char *const *names, stru
 	json_t *v;
 	size_t i;
 
-	json_object_foreach((json_t *)(uintptr_t)obj, key, v)
-	{
+	json_object_foreach((json_t *)(uintptr_t)obj, key, v) {
 		if (is_listed(key, names))
 			continue;
 		for (i = 0; names[i]; i++)

@@ -22,19 +22,19 @@
  * names of new things (run_id, session_id) are chosen by the edge.
  */
 enum edgemsg_type {
-	MSG_HELLO = 1, /* runner -> edge: {"pid"} */
-	MSG_OK,        /* runner -> edge: the result's object */
-	MSG_ERR,       /* runner -> edge: {"kind","message"} */
-	MSG_RUN,       /* {"tenant","run_id","args":{tool arguments}}
-			* -> {"run_id","identifier","sandbox_name"}; after the commit */
-	MSG_CANCEL,    /* {"tenant","run_id","reason"} -> {"canceled":bool} */
-	MSG_DELETE,    /* {"tenant","args":{}} -> {"deleted":bool,"identifier"} */
-	MSG_RESTART,   /* {"tenant","args":{}} -> {"sandbox":{...}} when it is ready */
-	MSG_SESSION_OPEN,  /* {"tenant","session_id","protocol_version","client_name",
-			    * "client_version"} -> {} */
+	MSG_HELLO = 1,    /* runner -> edge: {"pid"} */
+	MSG_OK,           /* runner -> edge: the result's object */
+	MSG_ERR,          /* runner -> edge: {"kind","message"} */
+	MSG_RUN,          /* {"tenant","run_id","args":{tool arguments}}
+			   * -> {"run_id","identifier","sandbox_name"}; after the commit */
+	MSG_CANCEL,       /* {"tenant","run_id","reason"} -> {"canceled":bool} */
+	MSG_DELETE,       /* {"tenant","args":{}} -> {"deleted":bool,"identifier"} */
+	MSG_RESTART,      /* {"tenant","args":{}} -> {"sandbox":{...}} when it is ready */
+	MSG_SESSION_OPEN, /* {"tenant","session_id","protocol_version","client_name",
+			   * "client_version"} -> {} */
 	MSG_SESSION_CLOSE, /* {"tenant","session_id"} -> {"closed":bool} */
 	MSG_SESSION_TOUCH, /* {"session_ids":[...]} -> {} */
-	MSG_STATUS,        /* {} -> {"backend":{"ok","message"},"store":{...},"metrics":text} */
+	MSG_STATUS, /* {} -> {"backend":{"ok","message"},"store":{...},"metrics":text} */
 	MSG_TYPE_COUNT
 };
 

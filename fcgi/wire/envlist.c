@@ -44,8 +44,7 @@ static int add_object(json_t *map, const json_t *obj, const char *name, struct e
 	const char *key, *value;
 	json_t *v;
 
-	json_object_foreach((json_t *)(uintptr_t)obj, key, v)
-	{
+	json_object_foreach((json_t *)(uintptr_t)obj, key, v) {
 		arg_name((struct arg){obj, name, key}, where);
 		if (arg_text(v, where, &value, e) < 0 ||
 		    check_entry(name, key, strlen(key), strlen(value), e) < 0)
@@ -107,15 +106,16 @@ int envlist_merge(const json_t *base, const json_t *over, const char *name, char
 
 	if (json_object_update(all, (json_t *)(uintptr_t)over) < 0)
 		abort();
-	json_object_foreach(all, key, v) bytes += strlen(key) + json_string_length(v) + 2;
+	json_object_foreach(all, key, v)
+		bytes += strlen(key) + json_string_length(v) + 2;
 	if (json_object_size(all) > ENV_ENTRIES_MAX || bytes > ENV_BYTES_MAX)
 		return err_set(e, ERR_INVALID,
 			       "%s: an environment has at most %d entries and %d bytes; "
 			       "write large values to files instead",
 			       name, ENV_ENTRIES_MAX, ENV_BYTES_MAX);
 	list = xcalloc(json_object_size(all) + 1, sizeof *list);
-	json_object_foreach(all, key, v) list[n++] =
-		xasprintf("%s=%s", key, json_string_value(v));
+	json_object_foreach(all, key, v)
+		list[n++] = xasprintf("%s=%s", key, json_string_value(v));
 	*io_bytes += bytes;
 	*ret = list;
 	return 0;
