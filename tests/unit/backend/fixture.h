@@ -104,12 +104,30 @@ static inline char *fixture_data_dir(const char *top)
 	return dir;
 }
 
+static inline void fixture_conf(struct fixture *f, char *data_dir, const char *instance)
+{
+	snprintf(f->instance, sizeof f->instance, "%s", instance);
+	f->conf = (struct conf){
+		.data_dir = data_dir,
+		.run_dir = xasprintf("/run/mcp-sandboxd-test-%s", instance),
+		.image = xstrdup("default"),
+		.network_mode = xstrdup("bridge"),
+		.no_new_privileges = true,
+		.cap_drop = xstrdup("ALL"),
+		.cap_add = xstrdup("SETUID,SETGID,CHOWN,FOWNER,DAC_OVERRIDE"),
+		.oci_runtime = xstrdup(""),
+		.agent_path = xasprintf("%s/agent.py", data_dir),
+		.rootfs_mirror = xstrdup(""),
+		.rootfs_suite = xstrdup(""),
+		.uid_base = 1879048192};
+}
+
 static inline void fixture_init(struct fixture *f, const char *network)
 {
 	const char *top = getenv("TEST_DATA_DIR");
 	struct err e = ERR_INIT;
 	AUTO_CLOSE int lock = -1;
-	char *agent, *dir;
+	char *agent, *dir, instance[9];
 
 	memset(f, 0, sizeof *f);
 	if (!top || !*top)
@@ -123,19 +141,10 @@ static inline void fixture_init(struct fixture *f, const char *network)
 	assert_int_equal(io_write_file_atomic(agent, fixture_agent, strlen(fixture_agent),
 					      0755, &e),
 			 0);
-	f->conf = (struct conf){
-		.data_dir = dir,
-		.run_dir = xasprintf("/run/mcp-sandboxd-test-%s", f->instance),
-		.image = xstrdup("default"),
-		.network_mode = xstrdup(network),
-		.no_new_privileges = true,
-		.cap_drop = xstrdup("ALL"),
-		.cap_add = xstrdup("SETUID,SETGID,CHOWN,FOWNER,DAC_OVERRIDE"),
-		.oci_runtime = xstrdup(""),
-		.agent_path = agent,
-		.rootfs_mirror = xstrdup(""),
-		.rootfs_suite = xstrdup(""),
-		.uid_base = 1879048192};
+	fixture_conf(f, dir, instance);
+	free(f->conf.network_mode);
+	f->conf.network_mode = xstrdup(network);
+	free(agent);
 	f->ops = backend_find("local");
 	assert_non_null(f->ops);
 	if (fixture_open(f, &e) < 0)

@@ -67,21 +67,45 @@ static void eight_sandboxes_can_be_made_at_once(void **state)
 		fixture_remove(&f, names[i]);
 }
 
+/* This program as a server of its own: opens, says so, and makes the sandbox. */
+static int be_killed(void)
+{
+	struct err e = ERR_INIT;
+
+	f.ops = backend_find("local");
+	fixture_conf(&f, xstrdup(getenv("FAULTS_DATA_DIR")), getenv("FAULTS_INSTANCE"));
+	if (fixture_open(&f, &e) < 0 || write(1, "o", 1) != 1)
+		return 1;
+	create_one((void *)(uintptr_t)box);
+	pause();
+	return 0;
+}
+
 /* A server that is killed so many milliseconds into a create. */
 static void killed_after(int ms)
 {
 	struct timespec t = {.tv_nsec = ms * 1000000L};
-	pid_t pid = fork();
-	int status;
+	int fds[2], status;
+	char c;
+	pid_t pid;
 
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	setenv("FAULTS_DATA_DIR", f.conf.data_dir, 1);
+	setenv("FAULTS_INSTANCE", f.instance, 1);
+	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		create_one((void *)(uintptr_t)box);
-		_exit(0);
+		dup2(fds[1], 1);
+		execl("/proc/self/exe", "test_faults", "be-killed", NULL);
+		_exit(127);
 	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &c, 1), 1);
 	nanosleep(&t, NULL);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	close(fds[0]);
 }
 
 static int running_now(void)
@@ -106,9 +130,9 @@ static void a_server_killed_while_it_makes_a_sandbox_leaves_nothing_half(void **
 
 	(void)state;
 	for (i = 0; i < KILLS; i++) {
-		killed_after(i * 8);
 		f.ops->close(f.b);
 		f.b = NULL;
+		killed_after(i * 8);
 		if (fixture_open(&f, &e) < 0)
 			fail_msg("%s", e.msg);
 		if (running_now() == 0) {
@@ -182,7 +206,7 @@ static void a_killed_uplink_is_started_again(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(eight_sandboxes_can_be_made_at_once),
@@ -194,5 +218,7 @@ int main(void)
 
 	if (!fixture_can())
 		return 0;
+	if (argc > 1 && strcmp(argv[1], "be-killed") == 0)
+		return be_killed();
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }
