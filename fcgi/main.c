@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/num.h"
 #include "base/version.h"
 #include "conf/conf.h"
@@ -138,6 +139,18 @@ static int role_runner(const char *db, const char *instance, int n, const struct
 	return runner_main(&x, c);
 }
 
+/* For the log: "edge0", "runner". */
+static void name_role(const char *kind, int index)
+{
+	char tag[32];
+
+	if (strcmp(kind, "edge") == 0)
+		(void)snprintf(tag, sizeof(tag), "edge%d", index);
+	else
+		(void)snprintf(tag, sizeof(tag), "%.16s", kind);
+	log_init(tag, LOG_LEVEL_INFO);
+}
+
 /* role edge DB INSTANCE INDEX | role runner DB INSTANCE EDGES: see rolefd.h */
 static int face_role(const struct args *a)
 {
@@ -153,8 +166,10 @@ static int face_role(const struct args *a)
 		err_sys(&e, "mark descriptors close-on-exec");
 		return fail(&e);
 	}
-	if (num_parse(a->argv[3], 0, ROLE_EDGES_MAX, &n, &e) < 0 ||
-	    conf_load(NULL, &c, &e) < 0)
+	if (num_parse(a->argv[3], 0, ROLE_EDGES_MAX, &n, &e) < 0)
+		return fail(&e);
+	name_role(a->argv[0], (int)n);
+	if (conf_load(NULL, &c, &e) < 0)
 		return fail(&e);
 	if (strcmp(a->argv[0], "edge") == 0)
 		rc = role_edge(a->argv[1], (int)n, &c);

@@ -62,6 +62,7 @@ export function traces(words, instance, runDir = `/run/mcp-sandboxd/${instance}`
 		try {
 			const line = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
 			const cgroup = fs.readFileSync(`/proc/${pid}/cgroup`, "utf8");
+			if (!line) continue; // ended, its parent has not looked yet
 			if (has(line) || cgroup.includes(instance)) left.push(`process ${pid} ${line}`);
 		} catch {
 			// ended while we looked

@@ -80,14 +80,25 @@ test("a script of megabytes runs", async () => {
 	assert.equal(c.stdout, "big\n");
 });
 
-test("a fork bomb meets the pids limit and the sandbox goes on", async () => {
-	await one({ shell: "f() { f | f & }; f; sleep 1", timeout_ms: 3000, allow_failure: true });
-	assert.equal((await one("echo ok")).stdout, "ok\n");
+test("a fork bomb meets the pids limit; ended by its time, it leaves the sandbox usable", async () => {
+	const c = await one({ shell: "f() { f | f; }; f", timeout_ms: 2000 }, {}, "bomb");
+	assert.equal(c.status, "timed_out");
+	assert.equal((await one("echo ok", {}, "bomb")).stdout, "ok\n");
+});
+
+test("a fork bomb that lives on in the background is named as the reason, restart helps", async () => {
+	await one("f() { f | f & }; f; sleep 1", {}, "bomb");
+	assert.match((await one("echo ok", {}, "bomb")).reason, /limit of processes.*restart_sandbox/);
+	await client.callTool({ name: "restart_sandbox", arguments: { identifier: "bomb" } });
+	assert.equal((await one("echo ok", {}, "bomb")).stdout, "ok\n");
+	await client.callTool({ name: "delete_sandbox", arguments: { identifier: "bomb" } });
 });
 
 test("filling memory ends the command, not the sandbox", async () => {
 	const c = await one({ argv: ["python3", "-c", "x = bytearray(4 << 30); print(len(x))"], allow_failure: true, timeout_ms: 60000 });
-	assert.notEqual(c.status, "completed");
+	assert.equal(c.status, "failed");
+	assert.equal(c.oom, true);
+	assert.match(c.reason, /memory/);
 	assert.equal((await one("echo ok")).stdout, "ok\n");
 });
 
