@@ -56,9 +56,7 @@ static int previous(struct store *s, const char *tenant, const char *identifier,
 		    0 ||
 	    rows_run_artifacts(&s->db, &run, e) < 0)
 		return -1;
-	*ret = run;
-	run = (struct store_run){0};
-	return 0;
+	return rows_hand_over(&run, ret, sizeof run);
 }
 
 int store_artifacts_previous(struct store *s, const char *tenant, const char *identifier,

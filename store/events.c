@@ -4,7 +4,7 @@
 #include "store/tx.h"
 #include "store/words.h"
 
-struct new_event {
+struct row {
 	enum store_event_type type;
 	int64_t at, command_index, out_offset;
 	bool truncated;
@@ -12,8 +12,7 @@ struct new_event {
 };
 
 /* The number is taken only when the row is in: a refused one leaves no gap. */
-static int insert(struct store *s, struct cursor *cur, const struct new_event *v,
-		  struct err *e)
+static int insert(struct store *s, struct cursor *cur, const struct row *v, struct err *e)
 {
 	static const char sql[] =
 		"INSERT INTO events(run_id, seq, type, at, command_index, out_offset,"
@@ -33,21 +32,20 @@ static int insert(struct store *s, struct cursor *cur, const struct new_event *v
 	return 0;
 }
 
-int store_event_add(struct store *s, const char *run_id, enum store_event_type type,
-		    int64_t at, int64_t command_index, const char *json, struct err *e)
+int store_event_add(struct store *s, const struct store_new_event *v, struct err *e)
 {
-	struct new_event v = {.type = type,
-			      .at = at,
-			      .command_index = command_index,
-			      .out_offset = -1,
-			      .data = db_text(json)};
+	struct row row = {.type = v->type,
+			  .at = v->at,
+			  .command_index = v->command_index,
+			  .out_offset = -1,
+			  .data = db_text(v->json)};
 	struct cursor *cur = NULL;
 
-	if (store_event_is_output(type))
+	if (store_event_is_output(v->type))
 		return err_set(e, ERR_INVALID, "output goes through store_output_add()");
-	if (tx_check(s, cursor_get(&s->cursors, &s->db, run_id, &cur, e), e) < 0)
+	if (tx_check(s, cursor_get(&s->cursors, &s->db, v->run_id, &cur, e), e) < 0)
 		return -1;
-	return insert(s, cur, &v, e);
+	return insert(s, cur, &row, e);
 }
 
 /* How many of o's first bytes are stored already; -1: there is a gap before it. */
@@ -74,7 +72,7 @@ static int add_output(struct store *s, struct cursor *cur, const struct store_ou
 	/* After the cut there is nothing more; a repeat brings nothing new. */
 	if (st->truncated || (fresh == 0 && !o->truncated))
 		return 0;
-	struct new_event v = {
+	struct row v = {
 		.type = o->stream == STORE_STDOUT ? STORE_EVENT_COMMAND_STDOUT
 						  : STORE_EVENT_COMMAND_STDERR,
 		.at = o->at,

@@ -2,20 +2,20 @@
 #include "store/reading.h"
 #include "store/words.h"
 
-int store_read_run_events(struct store_reader *r, const char *run_id, int64_t after_seq,
-			  size_t max_events, size_t max_bytes, struct store_events *ret,
-			  struct err *e)
+int store_read_run_events(struct store_reader *r, const struct store_run_query *q,
+			  struct store_events *ret, struct err *e)
 {
 	static const char sql[] = "SELECT " ROWS_EVENT " FROM events"
 				  " WHERE run_id = ? AND seq > ? ORDER BY seq";
-	struct rows_bound bound = {.max_events = max_events, .max_bytes = max_bytes};
+	struct rows_bound bound = {.max_events = q->max_events,
+				   .max_bytes = q->max_bytes};
 	int64_t last = 0;
 	AUTO_READING *reading = reading_begin(r);
 	AUTO_STMT *st = db_stmt(&r->db, sql, e);
 
 	if (!st)
 		return -1;
-	DB_BIND(st, db_text(run_id), db_int(after_seq));
+	DB_BIND(st, db_text(q->run_id), db_int(q->after_seq));
 	return rows_events(&r->db, st, &bound, ret, &last, e);
 }
 

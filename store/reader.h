@@ -47,9 +47,13 @@ int store_read_latest_artifacts(struct store_reader *r, const char *tenant,
  * about max_bytes of data (at least one event, so it always gets on). The caller
  * has checked that the run is the tenant's.
  */
-int store_read_run_events(struct store_reader *r, const char *run_id, int64_t after_seq,
-			  size_t max_events, size_t max_bytes, struct store_events *ret,
-			  struct err *e);
+struct store_run_query {
+	const char *run_id;
+	int64_t after_seq;
+	size_t max_events, max_bytes;
+};
+int store_read_run_events(struct store_reader *r, const struct store_run_query *q,
+			  struct store_events *ret, struct err *e);
 
 /*
  * For the doorbell: events of all runs with id > after_id, in order, of which

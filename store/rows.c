@@ -17,6 +17,13 @@ static void *grown(void *v, size_t n, size_t size)
 	return v;
 }
 
+int rows_hand_over(void *from, void *to, size_t n)
+{
+	memcpy(to, from, n);
+	memset(from, 0, n);
+	return 0;
+}
+
 const char *rows_text(struct store_arena *a, sqlite3_stmt *st, int column)
 {
 	const void *p = sqlite3_column_text(st, column);
@@ -84,9 +91,7 @@ int rows_sandboxes(struct db *d, sqlite3_stmt *st, struct store_sandboxes *ret,
 	}
 	if (rc < 0)
 		return -1;
-	*ret = l;
-	l = (struct store_sandboxes){0};
-	return 0;
+	return rows_hand_over(&l, ret, sizeof l);
 }
 
 static int read_run(sqlite3_stmt *st, struct store_arena *a, struct store_run *r)
@@ -126,9 +131,7 @@ int rows_runs(struct db *d, sqlite3_stmt *st, struct store_runs *ret, struct err
 	}
 	if (rc < 0)
 		return -1;
-	*ret = l;
-	l = (struct store_runs){0};
-	return 0;
+	return rows_hand_over(&l, ret, sizeof l);
 }
 
 static int read_command(sqlite3_stmt *st, struct store_arena *a, struct store_command *c)
@@ -311,7 +314,5 @@ int rows_events(struct db *d, sqlite3_stmt *st, const struct rows_bound *b,
 	}
 	if (rc < 0)
 		return -1;
-	*ret = l;
-	l = (struct store_events){0};
-	return 0;
+	return rows_hand_over(&l, ret, sizeof l);
 }

@@ -50,6 +50,9 @@ int rows_stream(struct db *d, const char *run_id, int64_t command,
 int rows_latest_artifacts(struct db *d, const char *tenant, const char *identifier,
 			  struct store_arena *a, const char **ret_run_id, struct err *e);
 
+/* Moves a result out of its AUTO local, which is empty then; returns 0. */
+int rows_hand_over(void *from, void *to, size_t n);
+
 /* A column as a string in a; NULL for NULL. */
 const char *rows_text(struct store_arena *a, sqlite3_stmt *st, int column);
 

@@ -164,9 +164,7 @@ static int unfinished(struct store *s, struct store_runs *ret, struct err *e)
 	for (size_t i = 0; i < l.n; i++)
 		if (fill(s, &l.v[i], l.mem, e) < 0)
 			return -1;
-	*ret = l;
-	l = (struct store_runs){0};
-	return 0;
+	return rows_hand_over(&l, ret, sizeof l);
 }
 
 int store_runs_unfinished(struct store *s, struct store_runs *ret, struct err *e)

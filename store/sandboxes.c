@@ -45,9 +45,8 @@ int store_sandbox_set_state(struct store *s, const char *tenant, const char *ide
 	return n > 0 ? 0 : not_found(identifier, e);
 }
 
-int store_sandbox_extend(struct store *s, const char *tenant, const char *identifier,
-			 int64_t expires_at, int64_t used_at, int64_t *ret_expires_at,
-			 struct err *e)
+int store_sandbox_extend(struct store *s, const struct store_lease *l,
+			 int64_t *ret_expires_at, struct err *e)
 {
 	static const char sql[] =
 		"UPDATE sandboxes SET expires_at = max(expires_at, ?), last_used_at = ?"
@@ -56,11 +55,11 @@ int store_sandbox_extend(struct store *s, const char *tenant, const char *identi
 
 	if (!st)
 		return -1;
-	DB_BIND(st, db_int(expires_at), db_int(used_at), db_text(tenant),
-		db_text(identifier));
+	DB_BIND(st, db_int(l->expires_at), db_int(l->used_at), db_text(l->tenant),
+		db_text(l->identifier));
 	int rc = tx_step(s, st, e);
 	if (rc == 0)
-		return not_found(identifier, e);
+		return not_found(l->identifier, e);
 	if (rc < 0)
 		return -1;
 	*ret_expires_at = sqlite3_column_int64(st, 0);

@@ -157,10 +157,8 @@ int store_sweep(struct store *s, const struct store_sweep_opts *o, struct store_
 	if (bound_audit(s, e) < 0 || shrink(s, &more, e) < 0)
 		return -1;
 	l.n = empty; /* the others have no memory of their own to lose */
-	*ret = l;
-	l = (struct store_runs){0};
 	*ret_more = more;
-	return 0;
+	return rows_hand_over(&l, ret, sizeof l);
 }
 
 int store_run_remove(struct store *s, const char *run_id, struct err *e)

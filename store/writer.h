@@ -67,10 +67,13 @@ int store_sandbox_put(struct store *s, const struct store_sandbox *row, struct e
 int store_sandbox_set_state(struct store *s, const char *tenant, const char *identifier,
 			    enum store_sandbox_state state, const char *error,
 			    struct err *e);
+struct store_lease {
+	const char *tenant, *identifier;
+	int64_t expires_at, used_at;
+};
 /* Never shortens (an admin may have extended it); tells what holds now. */
-int store_sandbox_extend(struct store *s, const char *tenant, const char *identifier,
-			 int64_t expires_at, int64_t used_at, int64_t *ret_expires_at,
-			 struct err *e);
+int store_sandbox_extend(struct store *s, const struct store_lease *l,
+			 int64_t *ret_expires_at, struct err *e);
 int store_sandbox_remove(struct store *s, const char *tenant, const char *identifier,
 			 struct err *e);
 int store_sandboxes_all(struct store *s, struct store_sandboxes *ret, struct err *e);
@@ -105,9 +108,14 @@ int store_command_finish(struct store *s, const char *run_id,
 int store_runs_unfinished(struct store *s, struct store_runs *ret, struct err *e);
 
 /* ---- events (events.c); the store numbers them */
-/* Any event but output. data: one JSON object, as the SSE shows it. */
-int store_event_add(struct store *s, const char *run_id, enum store_event_type type,
-		    int64_t at, int64_t command_index, const char *json, struct err *e);
+struct store_new_event {
+	const char *run_id;
+	enum store_event_type type; /* any but output */
+	int64_t at;
+	int64_t command_index; /* -1: none */
+	const char *json;      /* one object, as the SSE shows it */
+};
+int store_event_add(struct store *s, const struct store_new_event *v, struct err *e);
 
 struct store_output {
 	const char *run_id;

@@ -82,7 +82,12 @@ static bool has_seen_all(struct store_reader *r, const char *run_id,
 	struct err e = ERR_INIT;
 
 	return after > 0 && store_run_ended(state) &&
-	       store_read_run_events(r, run_id, after, 1, 1, &events, &e) == 0 &&
+	       store_read_run_events(r,
+				     &(struct store_run_query){.run_id = run_id,
+							       .after_seq = after,
+							       .max_events = 1,
+							       .max_bytes = 1},
+				     &events, &e) == 0 &&
 	       events.n == 0;
 }
 

@@ -95,8 +95,12 @@ static bool feed_batch(struct stream *s)
 	struct err e = ERR_INIT;
 	bool is_last;
 
-	if (store_read_run_events(s->edge->reader, s->run_id, s->last_seq, BATCH_EVENTS,
-				  BATCH_BYTES, &events, &e) < 0) {
+	if (store_read_run_events(s->edge->reader,
+				  &(struct store_run_query){.run_id = s->run_id,
+							    .after_seq = s->last_seq,
+							    .max_events = BATCH_EVENTS,
+							    .max_bytes = BATCH_BYTES},
+				  &events, &e) < 0) {
 		log_warn("stream of %s: %s", s->run_id, e.msg);
 		client_end(&s->client); /* it resumes with Last-Event-ID */
 		return false;

@@ -23,8 +23,13 @@ static void add(const struct run *run, enum store_event_type type, int64_t index
 	char *text = json_dumps(data, JSON_COMPACT);
 
 	json_decref(data);
-	if (text && store_event_add(run->sb->r->store, run->run_id, type, clock_now_ms(),
-				    index, text, &e) < 0)
+	if (text && store_event_add(run->sb->r->store,
+				    &(struct store_new_event){.run_id = run->run_id,
+							      .type = type,
+							      .at = clock_now_ms(),
+							      .command_index = index,
+							      .json = text},
+				    &e) < 0)
 		log_error("%s: %s", run->run_id, e.msg);
 	free(text);
 	turn_dirty(run->sb->r);

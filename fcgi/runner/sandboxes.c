@@ -186,7 +186,11 @@ void sandbox_extend(struct sandbox *sb, int64_t now, int64_t ttl_s)
 		sb->expires_at = sb->expires_at > until ? sb->expires_at : until;
 		return;
 	}
-	if (store_sandbox_extend(sb->r->store, sb->tenant, sb->identifier, until, now,
+	if (store_sandbox_extend(sb->r->store,
+				 &(struct store_lease){.tenant = sb->tenant,
+						       .identifier = sb->identifier,
+						       .expires_at = until,
+						       .used_at = now},
 				 &sb->expires_at, &e) < 0)
 		log_error("sandbox %s: %s", sb->name, e.msg);
 	turn_dirty(sb->r);

@@ -101,18 +101,42 @@ static void whole_runs(struct store *s, int total)
 		snprintf(id, sizeof id, "run_%032d", i);
 		new_run(s, id);
 		need(store_run_start(s, id, "sbx", "c", now, &err));
-		need(store_event_add(s, id, STORE_EVENT_RUN_STARTED, now, -1, "{}",
-				     &err));
+		need(store_event_add(
+			s,
+			&(struct store_new_event){.run_id = id,
+						  .type = STORE_EVENT_RUN_STARTED,
+						  .at = now,
+						  .command_index = -1,
+						  .json = "{}"},
+			&err));
 		need(store_command_start(s, id, 0, now, &err));
-		need(store_event_add(s, id, STORE_EVENT_COMMAND_STARTED, now, 0, "{}",
-				     &err));
+		need(store_event_add(
+			s,
+			&(struct store_new_event){.run_id = id,
+						  .type = STORE_EVENT_COMMAND_STARTED,
+						  .at = now,
+						  .command_index = 0,
+						  .json = "{}"},
+			&err));
 		commit(s);
 		need(store_command_finish(s, id, &done, &err));
-		need(store_event_add(s, id, STORE_EVENT_COMMAND_FINISHED, now, 0, "{}",
-				     &err));
+		need(store_event_add(
+			s,
+			&(struct store_new_event){.run_id = id,
+						  .type = STORE_EVENT_COMMAND_FINISHED,
+						  .at = now,
+						  .command_index = 0,
+						  .json = "{}"},
+			&err));
 		need(store_run_finish(s, id, STORE_RUN_COMPLETED, now, NULL, &err));
-		need(store_event_add(s, id, STORE_EVENT_RUN_FINISHED, now, -1, "{}",
-				     &err));
+		need(store_event_add(
+			s,
+			&(struct store_new_event){.run_id = id,
+						  .type = STORE_EVENT_RUN_FINISHED,
+						  .at = now,
+						  .command_index = -1,
+						  .json = "{}"},
+			&err));
 		commit(s);
 	}
 	report("whole_runs_of_two_commits", total, began);

@@ -435,8 +435,13 @@ static inline void rig_add_run(struct rig *r, const char *run_id)
 	if (store_run_insert(r->store, &run, &existed, &e) < 0 ||
 	    store_run_start(r->store, run_id, "mcp-sbx-a", "c1", clock_now_ms(), &e) <
 		    0 ||
-	    store_event_add(r->store, run_id, STORE_EVENT_RUN_STARTED, clock_now_ms(), -1,
-			    "{\"run_id\":\"x\"}", &e) < 0)
+	    store_event_add(r->store,
+			    &(struct store_new_event){.run_id = run_id,
+						      .type = STORE_EVENT_RUN_STARTED,
+						      .at = clock_now_ms(),
+						      .command_index = -1,
+						      .json = "{\"run_id\":\"x\"}"},
+			    &e) < 0)
 		fail_msg("%s", e.msg);
 	rig_commit(r);
 }
@@ -463,8 +468,14 @@ static inline void rig_end_run(struct rig *r, const char *run_id)
 
 	if (store_run_finish(r->store, run_id, STORE_RUN_COMPLETED, clock_now_ms(), NULL,
 			     &e) < 0 ||
-	    store_event_add(r->store, run_id, STORE_EVENT_RUN_FINISHED, clock_now_ms(),
-			    -1, "{\"run_id\":\"x\",\"end\":1}", &e) < 0)
+	    store_event_add(
+		    r->store,
+		    &(struct store_new_event){.run_id = run_id,
+					      .type = STORE_EVENT_RUN_FINISHED,
+					      .at = clock_now_ms(),
+					      .command_index = -1,
+					      .json = "{\"run_id\":\"x\",\"end\":1}"},
+		    &e) < 0)
 		fail_msg("%s", e.msg);
 	rig_commit(r);
 }

@@ -231,8 +231,12 @@ static inline void rig_wait_event(struct rig *t, const char *run_id,
 		AUTO_STORE_EVENTS l = {0};
 		struct err e = ERR_INIT;
 
-		assert_int_equal(0, store_read_run_events(t->reader, run_id, 0, 10000,
-							  1 << 24, &l, &e));
+		assert_int_equal(0, store_read_run_events(t->reader,
+							  &(struct store_run_query){
+								  .run_id = run_id,
+								  .max_events = 10000,
+								  .max_bytes = 1 << 24},
+							  &l, &e));
 		for (size_t i = 0; i < l.n; i++)
 			if (l.v[i].type == type)
 				return;
@@ -273,7 +277,11 @@ static inline char *rig_events(struct rig *t, const char *run_id)
 	struct err e = ERR_INIT;
 
 	assert_int_equal(
-		0, store_read_run_events(t->reader, run_id, 0, 10000, 1 << 24, &l, &e));
+		0, store_read_run_events(t->reader,
+					 &(struct store_run_query){.run_id = run_id,
+								   .max_events = 10000,
+								   .max_bytes = 1 << 24},
+					 &l, &e));
 	for (size_t i = 0; i < l.n; i++)
 		if (i == 0 || l.v[i].type != l.v[i - 1].type)
 			buf_printf(&b, "%s%s", i ? "," : "",

@@ -26,7 +26,13 @@ static void fill_run(struct rig *g, const char *id, enum store_command_status st
 	rig_run_of(g, id, "my-chat", 1000);
 	OK(store_run_start(g->s, id, "sbx", "c", 2000, &err));
 	OK(store_command_start(g->s, id, 0, 2000, &err));
-	OK(store_event_add(g->s, id, STORE_EVENT_RUN_STARTED, 2000, -1, "{}", &err));
+	OK(store_event_add(g->s,
+			   &(struct store_new_event){.run_id = id,
+						     .type = STORE_EVENT_RUN_STARTED,
+						     .at = 2000,
+						     .command_index = -1,
+						     .json = "{}"},
+			   &err));
 	rig_output(g, id, 0, text, sizeof text - 1);
 	if (status == STORE_COMMAND_RUNNING)
 		return;

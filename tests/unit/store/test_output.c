@@ -77,7 +77,11 @@ static void the_cut_is_marked_once_and_ends_the_stream(void **state)
 	rig_expect_stdout(g, "r", "ab", 2);
 
 	AUTO_STORE_EVENTS l = {0};
-	OK(store_read_run_events(g->r, "r", 0, 10, 1000, &l, &err));
+	OK(store_read_run_events(g->r,
+				 &(struct store_run_query){.run_id = "r",
+							   .max_events = 10,
+							   .max_bytes = 1000},
+				 &l, &err));
 	assert_int_equal(l.n, 2);
 	assert_false(l.v[0].truncated);
 	assert_true(l.v[1].truncated);
@@ -106,7 +110,11 @@ static void bytes_are_kept_as_text_or_blob_and_come_back_the_same(void **state)
 	}
 	rig_commit(g);
 	rig_expect_stdout(g, "r", all.p, all.len);
-	OK(store_read_run_events(g->r, "r", 0, 100, 1000, &l, &err));
+	OK(store_read_run_events(g->r,
+				 &(struct store_run_query){.run_id = "r",
+							   .max_events = 100,
+							   .max_bytes = 1000},
+				 &l, &err));
 	for (size_t i = 0; i < l.n; i++) {
 		AUTO_FREE char *sql =
 			xasprintf("SELECT typeof(data) = '%s' FROM events WHERE seq = %d",
@@ -209,12 +217,17 @@ static void batches_are_bounded_by_bytes_but_always_get_on(void **state)
 
 	rig_run(g, "r");
 	for (int i = 0; i < 6; i++)
-		rig_output(g, "r", i * 10, "0123456789", 10);
+		rig_output(g, "r", INT64_C(10) * i, "0123456789", 10);
 	rig_commit(g);
 	for (bool more = true; more; batches++) {
 		AUTO_STORE_EVENTS l = {0};
 
-		OK(store_read_run_events(g->r, "r", seq, 100, 15, &l, &err));
+		OK(store_read_run_events(g->r,
+					 &(struct store_run_query){.run_id = "r",
+								   .after_seq = seq,
+								   .max_events = 100,
+								   .max_bytes = 15},
+					 &l, &err));
 		assert_in_range(l.n, 1, 2);
 		assert_int_equal(l.v[0].seq, seq + 1);
 		seq = l.v[l.n - 1].seq;

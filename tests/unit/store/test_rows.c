@@ -117,11 +117,26 @@ static void extending_never_shortens(void **state)
 	int64_t now_is = 0;
 
 	OK(store_sandbox_put(g->s, &s, &err));
-	OK(store_sandbox_extend(g->s, T, "chat", 2000, 5, &now_is, &err));
+	OK(store_sandbox_extend(g->s,
+				&(struct store_lease){.tenant = T,
+						      .identifier = "chat",
+						      .expires_at = 2000,
+						      .used_at = 5},
+				&now_is, &err));
 	assert_int_equal(now_is, 2000);
-	OK(store_sandbox_extend(g->s, T, "chat", 1500, 6, &now_is, &err));
+	OK(store_sandbox_extend(g->s,
+				&(struct store_lease){.tenant = T,
+						      .identifier = "chat",
+						      .expires_at = 1500,
+						      .used_at = 6},
+				&now_is, &err));
 	assert_int_equal(now_is, 2000);
-	FAILS(ERR_NOT_FOUND, store_sandbox_extend(g->s, T, "x", 1, 1, &now_is, &err));
+	FAILS(ERR_NOT_FOUND, store_sandbox_extend(g->s,
+						  &(struct store_lease){.tenant = T,
+									.identifier = "x",
+									.expires_at = 1,
+									.used_at = 1},
+						  &now_is, &err));
 	rig_commit(g);
 	assert_int_equal(rig_sql(g, "SELECT last_used_at FROM sandboxes"), 6);
 }
@@ -209,7 +224,13 @@ static void whole_run(struct rig *g)
 
 	rig_run(g, "r");
 	OK(store_run_start(g->s, "r", "sbx", "c1", 20, &err));
-	OK(store_event_add(g->s, "r", STORE_EVENT_RUN_STARTED, 20, -1, "{}", &err));
+	OK(store_event_add(g->s,
+			   &(struct store_new_event){.run_id = "r",
+						     .type = STORE_EVENT_RUN_STARTED,
+						     .at = 20,
+						     .command_index = -1,
+						     .json = "{}"},
+			   &err));
 	OK(store_command_start(g->s, "r", 0, 20, &err));
 	rig_output(g, "r", 0, "hello", 5);
 	OK(store_command_finish(g->s, "r", &done, &err));
@@ -219,7 +240,13 @@ static void whole_run(struct rig *g)
 	OK(store_run_artifacts_error(g->s, "r", "one was skipped", &err));
 	OK(store_run_finish(g->s, "r", STORE_RUN_FAILED, 40, "command 0 failed", &err));
 	OK(store_run_finish(g->s, "r", STORE_RUN_COMPLETED, 50, NULL, &err));
-	OK(store_event_add(g->s, "r", STORE_EVENT_RUN_FAILED, 40, -1, "{\"x\":1}", &err));
+	OK(store_event_add(g->s,
+			   &(struct store_new_event){.run_id = "r",
+						     .type = STORE_EVENT_RUN_FAILED,
+						     .at = 40,
+						     .command_index = -1,
+						     .json = "{\"x\":1}"},
+			   &err));
 	rig_commit(g);
 }
 
@@ -268,10 +295,22 @@ static void a_run_and_a_command_end_only_in_an_end_state(void **state)
 	FAILS(ERR_INVALID, store_command_finish(g->s, "r", &c, &err));
 	c = (struct store_command){.status = STORE_COMMAND_LOST, .index = 2};
 	FAILS(ERR_NOT_FOUND, store_command_finish(g->s, "r", &c, &err));
-	FAILS(ERR_INVALID,
-	      store_event_add(g->s, "r", STORE_EVENT_COMMAND_STDOUT, 1, 0, "", &err));
+	FAILS(ERR_INVALID, store_event_add(g->s,
+					   &(struct store_new_event){
+						   .run_id = "r",
+						   .type = STORE_EVENT_COMMAND_STDOUT,
+						   .at = 1,
+						   .command_index = 0,
+						   .json = ""},
+					   &err));
 	FAILS(ERR_NOT_FOUND,
-	      store_event_add(g->s, "x", STORE_EVENT_RUN_STARTED, 1, -1, "{}", &err));
+	      store_event_add(g->s,
+			      &(struct store_new_event){.run_id = "x",
+							.type = STORE_EVENT_RUN_STARTED,
+							.at = 1,
+							.command_index = -1,
+							.json = "{}"},
+			      &err));
 	rig_commit(g);
 }
 
@@ -282,7 +321,11 @@ static void events_are_numbered_per_run_from_one(void **state)
 	AUTO_STORE_EVENTS rest = {0};
 
 	whole_run(g);
-	OK(store_read_run_events(g->r, "r", 0, 10, 1000, &l, &err));
+	OK(store_read_run_events(g->r,
+				 &(struct store_run_query){.run_id = "r",
+							   .max_events = 10,
+							   .max_bytes = 1000},
+				 &l, &err));
 	assert_int_equal(l.n, 3);
 	assert_false(l.more);
 	for (size_t i = 0; i < l.n; i++)
@@ -295,7 +338,12 @@ static void events_are_numbered_per_run_from_one(void **state)
 	assert_int_equal(l.v[1].out_offset, 0);
 	assert_true(store_event_is_terminal(l.v[2].type));
 	assert_string_equal(l.v[2].data, "{\"x\":1}");
-	OK(store_read_run_events(g->r, "r", 2, 10, 1000, &rest, &err));
+	OK(store_read_run_events(g->r,
+				 &(struct store_run_query){.run_id = "r",
+							   .after_seq = 2,
+							   .max_events = 10,
+							   .max_bytes = 1000},
+				 &rest, &err));
 	assert_int_equal(rest.n, 1);
 }
 

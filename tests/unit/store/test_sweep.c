@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/store/rig.h"
 
+enum { CHUNK = 256 * 1024 };
+
 static void ended_run(struct rig *g, const char *id, int64_t at)
 {
 	struct store_artifact a = {.path = "a", .size = 1};
@@ -128,7 +130,7 @@ static void the_file_gives_pages_back(void **state)
 	struct rig *g = *state;
 	struct store_sweep_opts o = {.now = 100, .max_age_ms = 50};
 	AUTO_BUF gone = BUF_INIT(100);
-	AUTO_FREE char *big = xcalloc(1, 1 << 20);
+	AUTO_FREE char *big = xcalloc(1, (size_t)1 << 20);
 
 	rig_run_of(g, "r", "chat", 1);
 	for (int i = 0; i < 16; i++)
@@ -158,14 +160,14 @@ static void the_audit_is_bounded(void **state)
 /* Commits `mb` megabytes of output; the longest the log was. */
 static int64_t write_much(struct rig *g, int mb)
 {
-	AUTO_FREE char *data = xcalloc(1, 256 * 1024);
+	AUTO_FREE char *data = xcalloc(1, CHUNK);
 	int64_t max = 0, stored = 0;
 
 	rig_run(g, "r");
 	for (int i = 0; i < 4 * mb; i++) {
 		struct store_stats st;
 
-		stored = rig_output(g, "r", stored, data, 256 * 1024);
+		stored = rig_output(g, "r", stored, data, CHUNK);
 		rig_commit(g);
 		store_stats(g->s, &st);
 		max = st.wal_bytes > max ? st.wal_bytes : max;
@@ -183,7 +185,11 @@ static void the_log_stays_short_while_a_reader_sits_idle(void **state)
 	rig_output(g, "first", 2, "cd", 2);
 	rig_commit(g);
 	/* It leaves its statement in the middle of the rows. */
-	OK(store_read_run_events(g->r, "first", 0, 1, 1000, &l, &err));
+	OK(store_read_run_events(g->r,
+				 &(struct store_run_query){.run_id = "first",
+							   .max_events = 1,
+							   .max_bytes = 1000},
+				 &l, &err));
 	assert_true(l.more);
 	assert_true(write_much(g, 200) < (int64_t)64 << 20);
 }
@@ -207,9 +213,9 @@ static void a_held_snapshot_is_counted_and_the_log_recovers_after_it(void **stat
 	/* The checkpoint thread is on its own time: give it commits and 10 s. */
 	int64_t stored = (int64_t)40 << 20;
 	for (int i = 0; i < 1000 && st.wal_bytes >= (int64_t)16 << 20; i++) {
-		AUTO_FREE char *data = xcalloc(1, 256 * 1024);
+		AUTO_FREE char *data = xcalloc(1, CHUNK);
 
-		stored = rig_output(g, "r", stored, data, 256 * 1024);
+		stored = rig_output(g, "r", stored, data, CHUNK);
 		rig_commit(g);
 		usleep(10000);
 		store_stats(g->s, &st);
