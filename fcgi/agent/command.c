@@ -36,6 +36,8 @@ static void close_stdin(struct command *c)
 		close(c->stdin_watch.fd);
 	}
 	c->stdin_watch.fd = -1;
+	/* Nobody reads any more: as if everything had been taken. */
+	ring_drop(&c->stdin_ring, c->stdin_ring.end);
 	ring_release(&c->stdin_ring);
 }
 
@@ -312,15 +314,10 @@ static void feed_stdin(struct command *c)
 			break;
 		ring_drop(&c->stdin_ring, c->stdin_ring.base + (uint64_t)n);
 	}
-	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		/* Nobody reads any more: as if it had taken everything. */
-		ring_drop(&c->stdin_ring, c->stdin_ring.end);
+	if ((n < 0 && errno != EAGAIN && errno != EINTR) || (!p && c->stdin_eof))
 		close_stdin(c);
-	} else if (!p && c->stdin_eof) {
-		close_stdin(c);
-	} else {
+	else
 		loop_watch(c->all->loop, &c->stdin_watch, p ? EPOLLOUT : 0);
-	}
 }
 
 static void stdin_event(struct watch *w, uint32_t events)

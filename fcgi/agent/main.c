@@ -25,6 +25,7 @@
 #include "agent/conn.h"
 #include "agent/loop.h"
 #include "agent/relay.h"
+#include "agent/spawn.h"
 
 enum { STOP_GRACE_US = 1000 * 1000, FD_MAX_PLAIN = 4096 };
 
@@ -33,6 +34,7 @@ struct agent {
 	struct commands commands;
 	struct conn conn;
 	struct watch listener, signals;
+	int spare_fd;     /* given up to take a connection in when there is none left */
 	bool check_peer;  /* our own socket: only uid 0 may connect */
 	uint64_t stop_at; /* TERM came: leave by then */
 };
@@ -87,13 +89,20 @@ static void listener_event(struct watch *w, uint32_t events)
 	int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	(void)events;
+	if (fd < 0 && errno == EMFILE && a->spare_fd >= 0) {
+		close(a->spare_fd);
+		fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		a->spare_fd = -1;
+	}
 	if (fd < 0)
 		return;
 	if (a->check_peer && !is_peer_root(fd)) {
 		close(fd);
 		return;
 	}
-	conn_accept(&a->conn, fd);
+	conn_accept(&a->conn, fd); /* closes the old one */
+	if (a->spare_fd < 0)
+		a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 /* A socket of our own: in a folder only root can look into. -1 with errno. */
@@ -184,6 +193,8 @@ static int prepare(struct agent *a, int listen_fd)
 	a->loop.timer.fn = timer_event;
 	if (loop_init(&a->loop) < 0 || watch_signals(a) < 0)
 		return -1;
+	a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	spawn_raise_files();
 	a->commands.loop = &a->loop;
 	conn_init(&a->conn, &a->loop, &a->commands);
 	if (fcntl(listen_fd, F_SETFL, O_NONBLOCK) < 0)

@@ -12,6 +12,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Three pipes a command, drains, file requests. */
+enum { FILES_MAX = 8192 };
+
 /* Children are to be killed for memory before the agent: half way up. */
 static const char oom_score_adj[] = "500";
 
@@ -34,6 +37,8 @@ IN_CHILD static int become(const struct user *u)
 	return (int)syscall(SYS_setresuid, u->uid, u->uid, u->uid);
 }
 
+static struct rlimit inherited_files;
+
 /* Best effort: none of these may keep a command from running. */
 IN_CHILD static void set_limits(uint64_t mark)
 {
@@ -50,6 +55,8 @@ IN_CHILD static void set_limits(uint64_t mark)
 		setrlimit(RLIMIT_CORE, &core);
 	}
 	setrlimit(RLIMIT_RTTIME, &realtime);
+	if (inherited_files.rlim_max > 0)
+		setrlimit(RLIMIT_NOFILE, &inherited_files);
 }
 
 IN_CHILD static int take_fds(const struct spawn *s)
@@ -166,6 +173,18 @@ IN_CHILD static int child(void *arg)
 failed:
 	s->error = errno;
 	_exit(127);
+}
+
+void spawn_raise_files(void)
+{
+	struct rlimit raised;
+
+	if (getrlimit(RLIMIT_NOFILE, &inherited_files) < 0)
+		return;
+	raised = inherited_files;
+	raised.rlim_cur = raised.rlim_max < FILES_MAX ? raised.rlim_max : FILES_MAX;
+	if (raised.rlim_cur > inherited_files.rlim_cur)
+		setrlimit(RLIMIT_NOFILE, &raised);
 }
 
 pid_t spawn(struct spawn *s)

@@ -28,6 +28,9 @@ struct spawn {
 	int error;
 };
 
+/* Let the agent itself have many descriptors; its children get what it had. */
+void spawn_raise_files(void);
+
 /* The pid, or -1 with stage and error filled. */
 pid_t spawn(struct spawn *s);
 

@@ -62,6 +62,7 @@ static struct {
 	pid_t pid;
 	char dir[64], socket[100], binary[512];
 	uint32_t next_index;
+	bool own_socket;    /* the agent makes it, the client comes through connect */
 	bool drop_cap_kill; /* start the agent without it */
 	struct client c;
 } h;
@@ -97,6 +98,10 @@ static inline int agent_child(void *arg)
 		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 		mount("proc", "/proc", "proc", 0, NULL);
 	}
+	if (h.own_socket) {
+		execl(h.binary, h.binary, "init", "--socket", h.socket, (char *)NULL);
+		_exit(127);
+	}
 	if (dup2(fd, 3) < 0 || (fd == 3 && fcntl(3, F_SETFD, 0) < 0))
 		_exit(126);
 	execl(h.binary, h.binary, "init", "--listen-fd", "3", (char *)NULL);
@@ -115,9 +120,13 @@ static inline int agent_start(void **state)
 	assert_non_null(mkdtemp(h.dir));
 	assert_int_equal(chmod(h.dir, 0755), 0);
 	snprintf(h.socket, sizeof(h.socket), "%s/s", h.dir);
-	snprintf(a.sun_path, sizeof(a.sun_path), "%s", h.socket);
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	assert_int_equal(listen(fd, 8), 0);
+	if (h.own_socket) {
+		snprintf(h.socket, sizeof(h.socket), "%s/private/s", h.dir);
+	} else {
+		snprintf(a.sun_path, sizeof(a.sun_path), "%s", h.socket);
+		assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+		assert_int_equal(listen(fd, 8), 0);
+	}
 	h.pid = clone(agent_child, stack + sizeof(stack),
 		      CLONE_NEWPID | CLONE_NEWNS | SIGCHLD, &fd);
 	if (h.pid < 0)
