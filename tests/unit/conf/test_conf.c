@@ -162,7 +162,7 @@ static const struct {
 	 "at most 64 bytes"},
 	{"OCI_RUNTIME", "bin/runc", "absolute path"},
 	{"ROOTFS_MIRROR", "debian.org", "url of a Debian mirror"},
-	{"ROOTFS_SUITE", "x y", "Debian release"},
+	{"ROOTFS_SUITE", "x y", "name of a release"},
 	{"DENYLIST_PATTERNS", "ok,(", "regular expression"},
 	{"DATA_DIR", "a\nb", "control characters"},
 	{"DATA_DIR", "/", "folder of its own"},
