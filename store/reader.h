@@ -57,13 +57,13 @@ int store_read_run_events(struct store_reader *r, const struct store_run_query *
 
 /*
  * For the doorbell: events of all runs with id > after_id, in order, of which
- * only those are taken for whose run wanted() says true (called from within, on
+ * only those are taken for which wanted() says true (called from within, on
  * this thread; it must not use the reader). *ret_last_id: ask after this next
  * time; it also passes over what was not wanted.
  */
 struct store_new_query {
 	int64_t after_id;
-	bool (*wanted)(void *arg, const char *run_id);
+	bool (*wanted)(void *arg, const char *run_id, enum store_event_type type);
 	void *arg;
 	size_t max_events, max_bytes;
 };

@@ -289,6 +289,15 @@ static int read_event(sqlite3_stmt *st, struct store_arena *a, struct store_even
 	return type < 0 ? -1 : 0;
 }
 
+static bool is_skipped(sqlite3_stmt *st, const struct rows_bound *b)
+{
+	int type = b->wanted ? word(st, 3, words_event_type, STORE_EVENT_TYPE_COUNT) : -1;
+
+	/* A word that is not known is read, and then refused. */
+	return type >= 0 && !b->wanted(b->arg, (const char *)sqlite3_column_text(st, 2),
+				       (enum store_event_type)type);
+}
+
 int rows_events(struct db *d, sqlite3_stmt *st, const struct rows_bound *b,
 		struct store_events *ret, int64_t *ret_last_id, struct err *e)
 {
@@ -297,8 +306,7 @@ int rows_events(struct db *d, sqlite3_stmt *st, const struct rows_bound *b,
 	int rc;
 
 	while ((rc = db_step(d, st, e)) > 0) {
-		const char *run_id = (const char *)sqlite3_column_text(st, 2);
-		bool skip = b->wanted && !b->wanted(b->arg, run_id);
+		bool skip = is_skipped(st, b);
 
 		if (!skip && l.n > 0 && (l.n >= b->max_events || bytes >= b->max_bytes)) {
 			l.more = true;

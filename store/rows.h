@@ -27,7 +27,8 @@ int rows_runs(struct db *d, sqlite3_stmt *st, struct store_runs *ret, struct err
 /* Stops at the bounds, at least one event is taken; the statement may be left early. */
 struct rows_bound {
 	size_t max_events, max_bytes;
-	bool (*wanted)(void *arg, const char *run_id); /* NULL: all */
+	bool (*wanted)(void *arg, const char *run_id,
+		       enum store_event_type type); /* NULL: all */
 	void *arg;
 };
 int rows_events(struct db *d, sqlite3_stmt *st, const struct rows_bound *b,

@@ -134,8 +134,7 @@ static void on_event(struct watcher *w, struct news *n)
 	struct ticket *t =
 		(struct ticket *)((char *)w - offsetof(struct ticket, watcher));
 
-	if (!store_event_is_terminal(n->event->type))
-		return;
+	(void)n; /* the last one; no other was asked for */
 	stop_waiting(t);
 	go_on(t, mcp_call_run_done(t->call, &t->edge->reads.reads));
 }
@@ -289,6 +288,7 @@ static struct ticket *ticket_new(struct edge *edge, struct http *h, struct mcp_c
 	t->weight = weight;
 	t->started_us = h->started_us;
 	t->watcher.event = on_event;
+	t->watcher.only_end = true;
 	t->cors = (struct buf)BUF_INIT(h->cors->max);
 	buf_add(&t->cors, h->cors->p, h->cors->len);
 	http_detach(h, &fd, &id);

@@ -25,6 +25,7 @@ enum {
 struct watch {
 	struct watch *next; /* in its bucket */
 	struct watcher *watchers;
+	size_t nall; /* of them, those who want every event */
 	char run_id[];
 };
 
@@ -80,9 +81,12 @@ static struct watch *find(const struct watches *all, const char *run_id)
 	return w;
 }
 
-static bool is_watched(void *arg, const char *run_id)
+/* Who only awaits a run's end does not have its output read. */
+static bool is_watched(void *arg, const char *run_id, enum store_event_type type)
 {
-	return find(arg, run_id) != NULL;
+	const struct watch *w = find(arg, run_id);
+
+	return w && (w->nall > 0 || store_event_is_terminal(type));
 }
 
 static void hand_out(struct watches *all, const struct store_event *event)
@@ -96,7 +100,8 @@ static void hand_out(struct watches *all, const struct store_event *event)
 		struct watcher *w = all->cursor;
 
 		all->cursor = w->next;
-		w->event(w, &news);
+		if (!w->only_end || store_event_is_terminal(event->type))
+			w->event(w, &news);
 	}
 	chunk_put(news.sse);
 }
@@ -261,6 +266,7 @@ int watch_add(struct watches *all, struct watcher *w, const char *run_id, struct
 	if (w->next)
 		w->next->link = &w->next;
 	watch->watchers = w;
+	watch->nall += !w->only_end;
 	return 0;
 }
 
@@ -273,6 +279,7 @@ void watch_remove(struct watches *all, struct watcher *w)
 	*w->link = w->next;
 	if (w->next)
 		w->next->link = w->link;
+	w->watch->nall -= !w->only_end;
 	if (!w->watch->watchers)
 		watch_drop(all, w->watch);
 	w->watch = NULL;

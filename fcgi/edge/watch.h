@@ -41,6 +41,7 @@ struct chunk *events_chunk(const struct store_event *v, size_t n);
 /* Embedded in whoever watches. */
 struct watcher {
 	void (*event)(struct watcher *w, struct news *n);
+	bool only_end; /* nothing but the run's last event; set before watch_add() */
 	/* private */
 	struct watcher *next, **link;
 	struct watch *watch; /* NULL: not watching */

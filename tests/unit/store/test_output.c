@@ -168,8 +168,9 @@ static void output_that_does_not_fit_the_buffer_is_an_error(void **state)
 	FAILS(ERR_INVALID, store_read_output(g->r, &q, &got, &n, &err));
 }
 
-static bool is_r2(void *arg, const char *run_id)
+static bool is_r2(void *arg, const char *run_id, enum store_event_type type)
 {
+	assert_true(type < STORE_EVENT_TYPE_COUNT);
 	++*(int *)arg;
 	return !strcmp(run_id, "r2");
 }
