@@ -15,6 +15,7 @@ enum {
 	PAGE_BYTES = 4096,
 	PASSIVE_FRAMES = 4 * 1024 * 1024 / PAGE_BYTES,
 	RESTART_FRAMES = 16 * 1024 * 1024 / PAGE_BYTES,
+	WAIT_FRAMES = 32 * 1024 * 1024 / PAGE_BYTES,
 	IDLE_S = 5,
 	/* How long a RESTART waits for readers, with the writer behind the gate. */
 	BUSY_MS = 100,
@@ -28,6 +29,9 @@ struct checkpoint {
 
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t wake;
+	pthread_cond_t rested;
+	bool working;         /* the thread moves frames just now */
+	bool held;            /* the last time a snapshot kept it from moving all */
 	bool stop, dirty;     /* dirty: commits since the last TRUNCATE */
 	int frames;           /* in the log, at the last commit */
 	int next_frames;      /* work again when the log is so long */
@@ -66,9 +70,15 @@ static bool run_mode(struct checkpoint *c, int mode)
 }
 
 /* Against a held snapshot RESTART could only make the writer wait in vain. */
-static void work(struct checkpoint *c, int frames)
+static void work(struct checkpoint *c)
 {
-	if (run_mode(c, SQLITE_CHECKPOINT_PASSIVE) && frames >= RESTART_FRAMES)
+	bool whole = run_mode(c, SQLITE_CHECKPOINT_PASSIVE);
+
+	pthread_mutex_lock(&c->lock);
+	bool is_long = c->frames >= RESTART_FRAMES;
+	c->held = !whole;
+	pthread_mutex_unlock(&c->lock);
+	if (whole && is_long)
 		run_mode(c, SQLITE_CHECKPOINT_RESTART);
 }
 
@@ -78,10 +88,12 @@ static void turn(struct checkpoint *c)
 	if (!c->dirty) {
 		pthread_cond_wait(&c->wake, &c->lock);
 	} else if (c->frames >= c->next_frames) {
-		int frames = c->frames;
+		c->working = true;
 		pthread_mutex_unlock(&c->lock);
-		work(c, frames);
+		work(c);
 		pthread_mutex_lock(&c->lock);
+		c->working = false;
+		pthread_cond_signal(&c->rested);
 	} else {
 		struct timespec until = c->idle;
 		int rc = pthread_cond_timedwait(&c->wake, &c->lock, &until);
@@ -127,6 +139,7 @@ static void release(struct checkpoint *c)
 {
 	db_close(&c->db);
 	pthread_cond_destroy(&c->wake);
+	pthread_cond_destroy(&c->rested);
 	pthread_mutex_destroy(&c->lock);
 	pthread_mutex_destroy(&c->gate);
 	free(c);
@@ -143,6 +156,7 @@ int checkpoint_start(const char *path, struct checkpoint **ret, struct err *e)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->wake, &attr);
+	pthread_cond_init(&c->rested, NULL);
 	pthread_condattr_destroy(&attr);
 	if (db_open(path, DB_WRITE, BUSY_MS, &c->db, e) < 0) {
 		release(c);
@@ -189,6 +203,11 @@ void checkpoint_committed(struct checkpoint *c, int wal_frames)
 
 void checkpoint_gate_lock(struct checkpoint *c)
 {
+	/* The disk is slower than the writer: now the writer waits for it. */
+	pthread_mutex_lock(&c->lock);
+	while (c->working && !c->held && c->frames >= WAIT_FRAMES)
+		pthread_cond_wait(&c->rested, &c->lock);
+	pthread_mutex_unlock(&c->lock);
 	pthread_mutex_lock(&c->gate);
 }
 

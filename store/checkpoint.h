@@ -24,7 +24,8 @@ void checkpoint_committed(struct checkpoint *c, int wal_frames);
 
 /*
  * The writer's thread, around the start of a transaction: waits while a
- * RESTART or TRUNCATE has the lock, which no busy handler then has to poll for.
+ * RESTART or TRUNCATE has the lock, which no busy handler then has to poll for,
+ * and from 32 MB on until the log is moved, so that a slow disk bounds the log.
  */
 void checkpoint_gate_lock(struct checkpoint *c);
 void checkpoint_gate_unlock(struct checkpoint *c);

@@ -81,7 +81,9 @@ static inline struct db_val db_int(int64_t i)
 /* A number that is NULL in the table when it is `none` here. */
 static inline struct db_val db_int_or(int64_t i, int64_t none)
 {
-	return i == none ? (struct db_val){.type = DB_VAL_NULL} : db_int(i);
+	struct db_val null = {.type = DB_VAL_NULL};
+
+	return i == none ? null : db_int(i);
 }
 
 /* NUL-terminated; NULL is NULL. */

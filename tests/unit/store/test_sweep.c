@@ -206,11 +206,16 @@ static void a_held_snapshot_is_counted_and_the_log_recovers_after_it(void **stat
 		SQLITE_OK);
 	assert_int_equal(sqlite3_step(held), SQLITE_ROW);
 	write_much(g, 40);
+	/* The checkpoint thread is on its own time. */
+	store_stats(g->s, &st);
+	for (int i = 0; i < 1000 && st.blocked_checkpoints == 0; i++) {
+		usleep(10000);
+		store_stats(g->s, &st);
+	}
 	sqlite3_finalize(held);
 	sqlite3_close(shell);
-	store_stats(g->s, &st);
 	assert_true(st.blocked_checkpoints > 0);
-	/* The checkpoint thread is on its own time: give it commits and 10 s. */
+	/* Now it needs commits and a moment. */
 	int64_t stored = (int64_t)40 << 20;
 	for (int i = 0; i < 1000 && st.wal_bytes >= (int64_t)16 << 20; i++) {
 		AUTO_FREE char *data = xcalloc(1, CHUNK);
