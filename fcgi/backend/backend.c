@@ -43,9 +43,13 @@ void sandbox_list_release(struct sandbox_list *l)
 /* Lower-case letters and digits only: also fit for a pod and a host name. */
 static char safe_char(char c)
 {
-	if (c >= 'A' && c <= 'Z')
-		return (char)(c - 'A' + 'a');
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
+	static const char from[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "abcdefghijklmnopqrstuvwxyz0123456789";
+	static const char to[] = "abcdefghijklmnopqrstuvwxyz"
+				 "abcdefghijklmnopqrstuvwxyz0123456789-";
+	const char *at = strchr(from, c);
+
+	return at ? to[at - from] : to[sizeof to - 2];
 }
 
 void backend_sandbox_name(char *dst, size_t n, const char *instance_id,

@@ -96,7 +96,7 @@ static int parse_list(const char *list, uint64_t *ret, struct err *e)
 
 int caps_parse(const char *drop, const char *add, struct caps *ret, struct err *e)
 {
-	uint64_t base, less, more;
+	uint64_t base = 0, less = 0, more = 0;
 
 	if (parse_list(usual, &base, e) < 0)
 		return -1;

@@ -129,15 +129,27 @@ static void pasta_recall(struct gateway *g)
 	AUTO_BUF text = BUF_INIT(256);
 	struct err e = ERR_INIT;
 	struct pidref p = {0};
-	unsigned long long start;
-	int pid;
+	struct str rest, word;
+	int64_t number[2];
+	int i;
 
 	pasta_file(g, &path);
-	if (io_read_file(path, &text, &e) < 0 ||
-	    sscanf(text.p, "%d %llu %36s", &pid, &start, p.boot) != 3)
+	if (io_read_file(path, &text, &e) < 0)
 		return;
-	p.pid = pid;
-	p.start = start;
+	rest = (struct str){text.p, text.len};
+	for (i = 0; i < 2; i++) {
+		AUTO_FREE char *digits = NULL;
+
+		if (!str_cut(&rest, ' ', &word))
+			return;
+		digits = xstrndup(word.p, word.n);
+		if (num_parse(digits, 0, INT64_MAX, &number[i], &e) < 0)
+			return;
+	}
+	p.pid = (pid_t)number[0];
+	p.start = (uint64_t)number[1];
+	if (rest.p)
+		snprintf(p.boot, sizeof p.boot, "%.*s", (int)rest.n, rest.p);
 	g->pasta = p;
 }
 

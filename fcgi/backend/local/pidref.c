@@ -31,8 +31,8 @@ static int read_stat(pid_t pid, char *ret_state, uint64_t *ret_start, struct err
 		return -1;
 	rest = str_of(strrchr(text.p, ')') ? strrchr(text.p, ')') : "");
 	for (i = 2; i <= 22 && str_cut(&rest, ' ', &field); i++)
-		if (i == 3)
-			*ret_state = field.n ? field.p[0] : '?';
+		if (i == 3 && field.n)
+			*ret_state = field.p[0];
 	snprintf(digits, sizeof digits, "%.*s", (int)(field.n < 20 ? field.n : 20),
 		 field.p);
 	if (i != 23 || num_parse(digits, 0, INT64_MAX, &start, e) < 0)
@@ -54,7 +54,7 @@ static int boot_id(char ret[static PIDREF_BOOT_LEN + 1], struct err *e)
 int pidref_of(pid_t pid, struct pidref *ret, struct err *e)
 {
 	struct pidref p = {.pid = pid};
-	char state;
+	char state = '?';
 
 	if (boot_id(p.boot, e) < 0 || read_stat(pid, &state, &p.start, e) < 0)
 		return -1;
@@ -66,7 +66,7 @@ bool pidref_alive(const struct pidref *p)
 {
 	struct err e = ERR_INIT;
 	char boot[PIDREF_BOOT_LEN + 1], state = '?';
-	uint64_t start;
+	uint64_t start = 0;
 
 	if (p->pid <= 0 || boot_id(boot, &e) < 0 || strcmp(boot, p->boot) != 0)
 		return false;

@@ -132,8 +132,7 @@ static inline void fixture_init(struct fixture *f, const char *network)
 	memset(f, 0, sizeof *f);
 	if (!top || !*top)
 		top = "/var/tmp/mcp-sandboxd-tests";
-	snprintf(f->instance, sizeof f->instance, "7e%06x",
-		 (unsigned)getpid() & 0xffffff);
+	snprintf(instance, sizeof instance, "7e%06x", (unsigned)getpid() & 0xffffff);
 	assert_int_equal(io_mkdirs(top, 0755, &e), 0);
 	lock = fixture_lock(top);
 	dir = fixture_data_dir(top);

@@ -133,7 +133,8 @@ static void removal_frees_the_name_and_leaves_nothing(void **state)
 	{
 		AUTO_FREE char *text = fixture_host(mounts);
 
-		assert_null(strstr(text, f.instance));
+		if (strstr(text, f.instance))
+			fail_msg("still mounted: %.200s", strstr(text, f.instance) - 60);
 	}
 	{
 		AUTO_FREE char *v1 =
