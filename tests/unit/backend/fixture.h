@@ -191,7 +191,7 @@ static inline void fixture_remove(struct fixture *f, const char *name)
 	struct err e = ERR_INIT;
 	bool existed;
 
-	if (f->ops->remove(f->b, name, &existed, &e) < 0)
+	if (f->b && f->ops->remove(f->b, name, &existed, &e) < 0)
 		fail_msg("remove: %s", e.msg);
 }
 
