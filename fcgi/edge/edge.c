@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -21,7 +22,10 @@
 #include "edge/watch.h"
 #include "edge/workers.h"
 
-enum { STOP_GRACE_MS = 3000 };
+enum {
+	STOP_GRACE_MS = 3000,
+	SPARE_DESCRIPTORS = 64, /* the store, the loop, what the master gave, messages */
+};
 
 /* The process: the edge, and what starts and ends it. */
 struct process {
@@ -131,13 +135,32 @@ static int set_up(struct process *p, const struct conf *c, struct err *e)
 	return 0;
 }
 
+/*
+ * A parked request holds a descriptor. There are fewer places than descriptors, so
+ * accept() never runs out of them and refusals stay answers.
+ */
+static int64_t places(const struct conf *c)
+{
+	struct rlimit r;
+	int64_t own = SPARE_DESCRIPTORS + 4 * c->edge_threads, most;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur == RLIM_INFINITY)
+		return c->max_parked;
+	most = (int64_t)r.rlim_cur > own ? (int64_t)r.rlim_cur - own : 1;
+	if (most >= c->max_parked)
+		return c->max_parked;
+	log_warn("MAX_PARKED_REQUESTS is %lld, the limit of open files allows %lld",
+		 (long long)c->max_parked, (long long)most);
+	return most;
+}
+
 static void build_loop(struct process *p)
 {
 	struct edge *edge = &p->edge;
 	int rc = uv_loop_init(&edge->loop);
 
 	assert(rc == 0);
-	edge->lot = lot_new(&edge->loop, edge->conf->max_parked, edge->stats);
+	edge->lot = lot_new(&edge->loop, places(edge->conf), edge->stats);
 	edge->calls = calls_new(&edge->loop, p->args->runner_fd, edge->lot);
 	edge->watches = watches_new(&edge->loop, p->args->doorbell_fd, edge->reader);
 	edge->streams = streams_new(edge, p->args->keepalive_ms ? p->args->keepalive_ms

@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -50,6 +51,7 @@ struct rig {
 	int listen_fd, runner_fd, edge_fd, doorbell_fd, life_fd, stats_fd;
 	pid_t pid;
 	struct store *store;
+	const struct rlimit *nofile; /* NULL: as it is */
 };
 
 static const char rig_run[] = "run_0123456789abcdef0123456789abcdef";
@@ -101,6 +103,8 @@ static inline void rig_exec(struct rig *r, int life, int ready)
 		dup2(fds[i], 3 + i);
 	for (int fd = 9; fd < 200; fd++)
 		close(fd);
+	if (r->nofile)
+		setrlimit(RLIMIT_NOFILE, r->nofile);
 	execv("/proc/self/exe", argv);
 	_exit(8);
 }

@@ -360,6 +360,40 @@ static void places_are_bounded_and_come_back(void **state)
 	rig_close(&r);
 }
 
+/* With few descriptors the last places are refused in words, and nothing spins. */
+static void there_are_fewer_places_than_descriptors(void **state)
+{
+	enum { STREAMS = 100 };
+	const char *const pairs[] = {HOST, NULL};
+	struct rlimit before, few = {.rlim_cur = 130, .rlim_max = 130};
+	int fds[STREAMS], refused = 0;
+	char uri[128];
+	struct rig r;
+
+	(void)state;
+	rig_open(&r);
+	rig_add_run(&r, rig_run);
+	kill(r.pid, SIGTERM);
+	assert_int_equal(rig_wait_edge(&r), 0);
+	getrlimit(RLIMIT_NOFILE, &before);
+	few.rlim_max = geteuid() == 0 ? 130 : before.rlim_max;
+	r.nofile = &few;
+	rig_start_edge(&r);
+	snprintf(uri, sizeof(uri), "/mcp/events?run_id=%s", rig_run);
+	for (int i = 0; i < STREAMS; i++) {
+		AUTO_BUF b = BUF_INIT(65536);
+
+		fds[i] = rig_send(&r, "GET", uri, "", 0, pairs);
+		assert_true(rig_read_until(fds[i], &b, "\r\n\r\n"));
+		refused += strstr(b.p, "Status: 503") != NULL;
+	}
+	if (geteuid() == 0)
+		assert_in_range(refused, 1, STREAMS - 1);
+	for (int i = 0; i < STREAMS; i++)
+		close(fds[i]);
+	rig_close(&r);
+}
+
 static void readiness_names_the_part_that_is_not(void **state)
 {
 	const char *const pairs[] = {"HTTP_HOST", "10.0.0.7", NULL};
@@ -500,6 +534,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(requests_wait_while_the_pair_is_full),
 	cmocka_unit_test(a_client_that_leaves_is_forgotten),
 	cmocka_unit_test(places_are_bounded_and_come_back),
+	cmocka_unit_test(there_are_fewer_places_than_descriptors),
 	cmocka_unit_test(readiness_names_the_part_that_is_not),
 	cmocka_unit_test(odd_identifiers_are_sent_by_redirect),
 	cmocka_unit_test(raw_output_is_sent_byte_for_byte),
