@@ -41,10 +41,13 @@ static const char *reason(int status)
 
 void reply_add_head(const struct reply *r, long long length, struct buf *b)
 {
-	buf_printf(b, "Status: %d %s\r\nCache-Control: no-store\r\n", r->status,
-		   reason(r->status));
+	buf_printf(b, "Status: %d %s\r\n", r->status, reason(r->status));
+	/* Without a body there is nothing to keep; and nginx takes Cache-Control over
+	 * from an answer that sends it to a file. */
 	if (r->type)
-		buf_printf(b, "Content-Type: %s\r\nX-Content-Type-Options: nosniff\r\n",
+		buf_printf(b,
+			   "Cache-Control: no-store\r\nContent-Type: %s\r\n"
+			   "X-Content-Type-Options: nosniff\r\n",
 			   r->type);
 	/* RFC 9110 8.6: none in a 204. */
 	if (length >= 0 && r->status != 204)
