@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "mcp/failure.h"
 #include "mcp/methods.h"
-#include "mcp/run_tool.h"
 #include "mcp/tools.h"
 
 enum {
@@ -362,9 +361,12 @@ enum mcp_next mcp_call_fail(struct mcp_call *c, const struct mcp_reads *r,
 
 enum mcp_next mcp_call_run_done(struct mcp_call *c, const struct mcp_reads *r)
 {
-	assert(c->accepted);
+	call_done_fn *step = c->on_done;
+
+	assert(step);
 	c->on_answer = NULL;
-	return advance(c, r, run_tool_done(c, r));
+	c->on_done = NULL;
+	return advance(c, r, step(c, r));
 }
 
 void mcp_call_free(struct mcp_call *c)

@@ -21,6 +21,8 @@ struct tool;
 /* ok: the body of MSG_OK, or NULL and why. */
 typedef enum mcp_next call_answer_fn(struct mcp_call *c, const struct mcp_reads *r,
 				     const json_t *ok, const struct err *why);
+/* The awaited run has ended, or its time is over. */
+typedef enum mcp_next call_done_fn(struct mcp_call *c, const struct mcp_reads *r);
 
 struct mcp_call {
 	struct mcp_server *server;
@@ -35,6 +37,7 @@ struct mcp_call {
 	struct rpc_msg msg; /* the member in hand */
 
 	call_answer_fn *on_answer;
+	call_done_fn *on_done; /* after MCP_AWAIT_RUN */
 	enum edgemsg_type message_type;
 	json_t *message;
 

@@ -66,19 +66,6 @@ static enum mcp_next cannot_await(struct mcp_call *c, const struct mcp_reads *r,
 	return tool_answer(c, false, words.p, c->accepted);
 }
 
-enum mcp_next run_tool_accepted(struct mcp_call *c, const json_t *ok)
-{
-	AUTO_BUF words = BUF_INIT(WORDS_MAX);
-
-	c->accepted = handle_of(c, ok);
-	if (c->await) {
-		c->on_answer = cannot_await; /* only mcp_call_fail() may come here */
-		return MCP_AWAIT_RUN;
-	}
-	run_words_accepted(&words);
-	return tool_answer(c, false, words.p, c->accepted);
-}
-
 static enum mcp_next answer_final(struct mcp_call *c, json_t *run)
 {
 	const char *state = json_string_value(json_object_get(run, "state"));
@@ -107,7 +94,7 @@ static bool ended(const json_t *run)
 }
 
 /* The row decides, not the clock: a run that ended at the last moment is told whole. */
-enum mcp_next run_tool_done(struct mcp_call *c, const struct mcp_reads *r)
+static enum mcp_next run_done(struct mcp_call *c, const struct mcp_reads *r)
 {
 	struct err e = ERR_INIT;
 	AUTO_JSON *run = NULL;
@@ -124,4 +111,18 @@ enum mcp_next run_tool_done(struct mcp_call *c, const struct mcp_reads *r)
 			c->run_id);
 	json_object_set_new(c->accepted, "final", json_null());
 	return tool_failed(c, &e, c->accepted);
+}
+
+enum mcp_next run_tool_accepted(struct mcp_call *c, const json_t *ok)
+{
+	AUTO_BUF words = BUF_INIT(WORDS_MAX);
+
+	c->accepted = handle_of(c, ok);
+	if (c->await) {
+		c->on_answer = cannot_await; /* only mcp_call_fail() may come here */
+		c->on_done = run_done;
+		return MCP_AWAIT_RUN;
+	}
+	run_words_accepted(&words);
+	return tool_answer(c, false, words.p, c->accepted);
 }

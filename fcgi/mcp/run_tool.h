@@ -11,6 +11,5 @@
 int run_tool_check(struct mcp_call *c, struct err *e);
 void run_tool_fill(const struct mcp_call *c, json_t *message);
 enum mcp_next run_tool_accepted(struct mcp_call *c, const json_t *ok);
-enum mcp_next run_tool_done(struct mcp_call *c, const struct mcp_reads *r);
 
 #endif
