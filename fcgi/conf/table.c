@@ -42,13 +42,13 @@
 #define COMMAND "(^|[;&|(])[[:space:]]*(sudo[[:space:]]+)?"
 #define ENDS    "([[:space:]]|$)"
 #define DENYLIST_DEFAULT                                                                 \
-	COMMAND                                                                          \
-	"(mount|umount|nsenter|insmod|modprobe|rmmod|kexec|reboot|shutdown|poweroff|"    \
-	"halt)" ENDS "," COMMAND "mkfs(\\.[a-z0-9]+)?" ENDS "," COMMAND                  \
-	"rm[[:space:]]+(-[-a-zA-Z]+[[:space:]]+)*/[*]?" ENDS ","                         \
-	":\\(\\)[[:space:]]*\\{[[:space:]]*:[[:space:]]*\\|[[:space:]]*:,"               \
-	"(docker|containerd)\\.sock"                                                     \
-	",169\\.254\\.169\\.254"
+	COMMAND "u?mount[[:space:]]+[^|;&<>[:space:]]," COMMAND                          \
+		"(nsenter|insmod|modprobe|rmmod|kexec|reboot|shutdown|poweroff|"         \
+		"halt)" ENDS "," COMMAND "mkfs(\\.[a-z0-9]+)?" ENDS "," COMMAND          \
+		"rm[[:space:]]+(-[-a-zA-Z]+[[:space:]]+)*/[*]?" ENDS ","                 \
+		":\\(\\)[[:space:]]*\\{[[:space:]]*:[[:space:]]*\\|[[:space:]]*:,"       \
+		"(docker|containerd)\\.sock"                                             \
+		",169\\.254\\.169\\.254"
 
 static const struct conf_row general[] = {
 	PATH("DATA_DIR", data_dir, "data",

@@ -54,6 +54,8 @@ static void innocent_commands_pass(void **state)
 		"git commit -m \"amount\"",
 		"git commit -m 'mount the volume'",
 		"grep -r mount src",
+		"mount",
+		"mount | grep overlay; df",
 		"rm -rf /tmp/build",
 		"rm -rf ./*",
 		"rm -rf /workspace/node_modules",
