@@ -173,9 +173,10 @@ void fs_message(struct fs *f, const struct ap_msg *m, struct out *o)
 		if (r && !r->is_over)
 			fsread_start(r, &m->u.fs_read);
 	} else if (m->type == AP_FS_WRITE) {
-		/* The owner is set at the end; the work is the agent's own. */
-		r = begin(f, m->u.fs_write.req, 0, o);
-		if (r)
+		const struct ap_fs_write *w = &m->u.fs_write;
+
+		r = begin(f, w->req, w->flags & AP_WRITE_AS_OWNER ? w->uid : 0, o);
+		if (r && !r->is_over)
 			write_begin(r, &m->u.fs_write, o);
 	}
 }

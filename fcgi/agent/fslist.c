@@ -41,6 +41,8 @@ static int descend(struct fs_request *r, int dirfd, const char *name, size_t pat
 {
 	int fd;
 
+	if (r->depth == r->depth_max && r->depth_max < AP_LIST_DEPTH_MAX)
+		return 0; /* not asked for */
 	/* Names are at most 255 bytes: all that is in it must have a path. */
 	if (r->depth == AP_LIST_DEPTH_MAX || path_n + 1 + 255 > AP_PATH_MAX)
 		return ENAMETOOLONG;
@@ -162,9 +164,10 @@ void fslist_start(struct fs_request *r, const struct ap_fs_list *m)
 
 	r->ops = &list_ops;
 	r->credit = m->credit;
+	r->depth_max = m->depth ? m->depth : AP_LIST_DEPTH_MAX;
 	fsreq_copy(r->path, m->root);
 	fsreq_enter(r);
-	fd = path_open_root(r->path);
+	fd = path_open_root(r->path, m->flags & AP_FS_FOLLOW);
 	error = fd < 0 ? errno : 0;
 	fsreq_leave(r);
 	if (fd < 0) {

@@ -52,11 +52,11 @@ static void read_next(struct fs_request *r, struct out *o)
 
 static const struct fs_ops read_ops = {.next = read_next, .release = read_release};
 
-static int open_file(const char *root, const char *path)
+static int open_file(const char *root, const char *path, bool follow)
 {
-	AUTO_CLOSE int rootfd = path_open_root(root);
+	AUTO_CLOSE int rootfd = path_open_root(root, follow);
 
-	return rootfd < 0 ? -1 : path_open(rootfd, path, O_RDONLY);
+	return rootfd < 0 ? -1 : path_open(rootfd, path, O_RDONLY, follow);
 }
 
 /* Only regular files are ever read; 0 or errno. */
@@ -83,7 +83,7 @@ void fsread_start(struct fs_request *r, const struct ap_fs_read *m)
 	fsreq_copy(root, m->root);
 	fsreq_copy(r->path, m->path);
 	fsreq_enter(r);
-	r->fd = open_file(root, r->path);
+	r->fd = open_file(root, r->path, m->flags & AP_FS_FOLLOW);
 	if (r->fd < 0)
 		error = errno;
 	fsreq_leave(r);

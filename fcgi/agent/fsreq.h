@@ -40,12 +40,15 @@ struct fs_request {
 	char path[AP_PATH_MAX + 1];
 	/* list */
 	struct fs_level levels[AP_LIST_DEPTH_MAX];
-	size_t depth;
+	size_t depth, depth_max;
 	/* read */
 	uint64_t offset, left;
 	/* write */
 	int dirfd;
-	bool is_excl;
+	bool is_excl, keeps;
+	uid_t owner; /* -1: as it was made */
+	gid_t group;
+	mode_t mode;
 	const char *name; /* in path */
 	char temp[32];
 };

@@ -48,24 +48,63 @@ static int open_temp(struct fs_request *r)
 	return 0;
 }
 
-void fswrite_start(struct fs_request *r, const struct ap_fs_write *m)
+/* What is there already says mode and owner of what takes its place. */
+static int look_at_old(struct fs_request *r)
 {
-	struct path_make make = {m->flags & AP_WRITE_MKDIRS, m->uid, m->gid};
+	struct stat st;
+
+	if (!r->keeps || fstatat(r->dirfd, r->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (S_ISLNK(st.st_mode))
+		return ELOOP;
+	if (S_ISDIR(st.st_mode))
+		return EISDIR;
+	if (!S_ISREG(st.st_mode))
+		return EINVAL;
+	r->mode = st.st_mode & 0777;
+	if (r->owner != (uid_t)-1) {
+		r->owner = st.st_uid;
+		r->group = st.st_gid;
+	}
+	return 0;
+}
+
+static int open_place(struct fs_request *r, const struct ap_fs_write *m)
+{
+	struct path_make make = {.follow = m->flags & AP_WRITE_FOLLOW,
+				 .make = m->flags & AP_WRITE_MKDIRS,
+				 .uid = r->owner,
+				 .gid = r->group};
 	char root[AP_PATH_MAX + 1];
 	AUTO_CLOSE int rootfd = -1;
 	int error;
 
-	r->ops = &write_ops;
-	r->is_excl = m->flags & AP_WRITE_EXCL;
 	fsreq_copy(root, m->root);
 	fsreq_copy(r->path, m->path);
-	rootfd = path_open_root(root);
+	rootfd = path_open_root(root, make.follow);
 	if (rootfd >= 0)
 		r->dirfd = path_open_parent(rootfd, r->path, make, &r->name);
-	error = r->dirfd < 0 ? errno : open_temp(r);
-	if (!error && fchown(r->fd, m->uid, m->gid) < 0)
+	error = r->dirfd < 0 ? errno : look_at_old(r);
+	return error ? error : open_temp(r);
+}
+
+void fswrite_start(struct fs_request *r, const struct ap_fs_write *m)
+{
+	bool as_owner = m->flags & AP_WRITE_AS_OWNER;
+	int error;
+
+	r->ops = &write_ops;
+	r->is_excl = m->flags & AP_WRITE_EXCL;
+	r->keeps = m->flags & AP_WRITE_KEEP;
+	r->owner = as_owner ? (uid_t)-1 : m->uid;
+	r->group = as_owner ? (gid_t)-1 : m->gid;
+	r->mode = m->mode;
+	fsreq_enter(r);
+	error = open_place(r, m);
+	fsreq_leave(r);
+	if (!error && fchown(r->fd, r->owner, r->group) < 0)
 		error = errno;
-	if (!error && fchmod(r->fd, m->mode) < 0)
+	if (!error && fchmod(r->fd, r->mode) < 0)
 		error = errno;
 	if (error)
 		fsreq_fail(r, error);
@@ -103,9 +142,16 @@ static int put_in_place(struct fs_request *r)
 void fswrite_end(struct fs_request *r)
 {
 	struct stat st;
+	int error = 0;
 
-	if (put_in_place(r) < 0 || fstat(r->fd, &st) < 0) {
-		fsreq_fail(r, errno);
+	fsreq_enter(r);
+	if (put_in_place(r) < 0)
+		error = errno;
+	fsreq_leave(r);
+	if (!error && fstat(r->fd, &st) < 0)
+		error = errno;
+	if (error) {
+		fsreq_fail(r, error);
 		return;
 	}
 	r->temp[0] = '\0';

@@ -13,7 +13,7 @@
 #include "wire/agentproto.h"
 
 /* As in linux/openat2.h, which a musl tool chain does not bring. */
-enum { NO_MAGICLINKS = 2, NO_SYMLINKS = 4, BENEATH = 8 };
+enum { NO_MAGICLINKS = 2, NO_SYMLINKS = 4, BENEATH = 8, IN_ROOT = 16 };
 struct how {
 	uint64_t flags, mode, resolve;
 };
@@ -52,8 +52,8 @@ static int step(int dirfd, const char *name, struct path_make make)
 	return fd;
 }
 
-int path_open_parent(int rootfd, const char *path, struct path_make make,
-		     const char **ret_name)
+static int parent_by_steps(int rootfd, const char *path, struct path_make make,
+			   const char **ret_name)
 {
 	char name[AP_PATH_MAX + 1];
 	int dir = fcntl(rootfd, F_DUPFD_CLOEXEC, 0), next;
@@ -81,7 +81,7 @@ int path_open_parent(int rootfd, const char *path, struct path_make make,
 static int open_by_steps(int rootfd, const char *path, int flags)
 {
 	const char *name;
-	AUTO_CLOSE int dir = path_open_parent(rootfd, path, no_make, &name);
+	AUTO_CLOSE int dir = parent_by_steps(rootfd, path, no_make, &name);
 	struct stat st;
 
 	if (dir < 0)
@@ -94,12 +94,18 @@ static int open_by_steps(int rootfd, const char *path, int flags)
 	return openat(dir, name, flags | ALWAYS);
 }
 
-int path_open(int rootfd, const char *path, int flags)
+int path_open(int rootfd, const char *path, int flags, bool follow)
 {
 	struct how how = {.flags = (uint64_t)(unsigned)(flags | ALWAYS),
 			  .resolve = BENEATH | NO_SYMLINKS | NO_MAGICLINKS};
 	long fd = -1;
 
+	if (flags & O_PATH) /* openat2() takes nothing beside it that cannot matter */
+		how.flags &= ~(uint64_t)(O_NONBLOCK | O_NOCTTY);
+	if (follow) {
+		how.flags &= ~(uint64_t)O_NOFOLLOW;
+		how.resolve = IN_ROOT | NO_MAGICLINKS;
+	}
 	errno = ENOSYS;
 	if (!no_openat2)
 		fd = syscall(SYS_openat2, rootfd, path, &how, sizeof(how));
@@ -107,12 +113,64 @@ int path_open(int rootfd, const char *path, int flags)
 	 * A seccomp profile that is older than the call says EPERM; ENOTDIR may
 	 * mean a symlink, the long way tells.
 	 */
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == ENOTDIR))
+	if (fd < 0 &&
+	    (errno == ENOSYS || errno == EPERM || (errno == ENOTDIR && !follow)))
 		return open_by_steps(rootfd, path, flags);
 	return (int)fd;
 }
 
-int path_open_root(const char *root)
+/* The first n bytes of path, a folder that is there or is made now. */
+static int open_prefix(int rootfd, int dir, const char *path, size_t n,
+		       struct path_make make)
+{
+	char prefix[AP_PATH_MAX + 1];
+	const char *name;
+	int fd;
+
+	memcpy(prefix, path, n);
+	prefix[n] = '\0';
+	fd = path_open(rootfd, prefix, O_PATH | O_DIRECTORY, true);
+	if (fd >= 0 || errno != ENOENT || !make.make)
+		return fd;
+	name = strrchr(prefix, '/');
+	name = name ? name + 1 : prefix;
+	if (mkdirat(dir, name, 0755) < 0)
+		return -1; /* EEXIST: a symlink that leads nowhere */
+	if (fchownat(dir, name, make.uid, make.gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -1;
+	return path_open(rootfd, prefix, O_PATH | O_DIRECTORY, true);
+}
+
+/* Each prefix anew from the root, because an absolute link begins there. */
+static int parent_following(int rootfd, const char *path, struct path_make make,
+			    const char **ret_name)
+{
+	int dir = fcntl(rootfd, F_DUPFD_CLOEXEC, 0), next;
+	const char *slash, *from = path;
+
+	while (dir >= 0 && (slash = strchr(from, '/'))) {
+		if (slash - path > AP_PATH_MAX) {
+			close(dir);
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		next = open_prefix(rootfd, dir, path, (size_t)(slash - path), make);
+		close(dir);
+		dir = next;
+		from = slash + 1;
+	}
+	*ret_name = from;
+	return dir;
+}
+
+int path_open_parent(int rootfd, const char *path, struct path_make make,
+		     const char **ret_name)
+{
+	return make.follow && !no_openat2 ? parent_following(rootfd, path, make, ret_name)
+					  : parent_by_steps(rootfd, path, make, ret_name);
+}
+
+int path_open_root(const char *root, bool follow)
 {
 	AUTO_CLOSE int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char path[AP_PATH_MAX + 1];
@@ -128,8 +186,8 @@ int path_open_root(const char *root)
 		return -1;
 	}
 	if (n == 0)
-		return top < 0 ? -1 : fcntl(top, F_DUPFD_CLOEXEC, 0);
+		return top < 0 ? -1 : open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	memcpy(path, root, n);
 	path[n] = '\0';
-	return path_open(top, path, O_RDONLY | O_DIRECTORY);
+	return path_open(top, path, O_RDONLY | O_DIRECTORY, follow);
 }

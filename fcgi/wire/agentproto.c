@@ -119,12 +119,18 @@ static const struct field fs_list_fields[] = {
 	F(U32, ap_fs_list, req, U32_ANY),
 	F(U32, ap_fs_list, as_uid, U32_ANY),
 	F(U32, ap_fs_list, credit, U32_ANY),
+	F(U32, ap_fs_list, flags, AP_FS_FLAGS_ALL),
+	F(U32, ap_fs_list, depth, AP_LIST_DEPTH_MAX),
 	F(ROOT, ap_fs_list, root, AP_PATH_MAX),
 };
 static const struct field fs_read_fields[] = {
-	F(U32, ap_fs_read, req, U32_ANY),       F(U32, ap_fs_read, as_uid, U32_ANY),
-	F(U32, ap_fs_read, credit, U32_ANY),    F(U64, ap_fs_read, offset, OFFSET),
-	F(U64, ap_fs_read, len, OFFSET),        F(ROOT, ap_fs_read, root, AP_PATH_MAX),
+	F(U32, ap_fs_read, req, U32_ANY),
+	F(U32, ap_fs_read, as_uid, U32_ANY),
+	F(U32, ap_fs_read, credit, U32_ANY),
+	F(U32, ap_fs_read, flags, AP_FS_FLAGS_ALL),
+	F(U64, ap_fs_read, offset, OFFSET),
+	F(U64, ap_fs_read, len, OFFSET),
+	F(ROOT, ap_fs_read, root, AP_PATH_MAX),
 	F(PATH, ap_fs_read, path, AP_PATH_MAX),
 };
 static const struct field fs_write_fields[] = {

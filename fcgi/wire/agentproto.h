@@ -232,23 +232,29 @@ struct ap_exit {
 /*
  * File requests. req is the runner's choice, unique among those that are open.
  * Each ends with exactly one FS_END, also after FS_CANCEL. Paths are bytes
- * without NUL; root is absolute; path is relative, never leaves root (no ..),
- * and no symlink is followed in either.
+ * without NUL; root is absolute; path is relative and never leaves root (no ..).
+ * No symlink is followed in either, unless the request says so: then those of
+ * the file system are, relative to root, and never those of /proc that stand for
+ * an open file.
  * Flow: LIST and READ carry the first credit in bytes; every FS_ENTRIES and
  * FS_DATA uses up as much as its bytes are; the runner adds with FS_CREDIT.
  * A frame is sent as long as any credit is left, so it may overdraw by one
  * frame. For WRITE the agent gives the credit in the same way.
  */
+enum ap_fs_flags { AP_FS_FOLLOW = 1, AP_FS_FLAGS_ALL = 1 };
 struct ap_fs_list {
 	uint32_t req;
 	uint32_t as_uid; /* file system identity; 0: the agent's own */
 	uint32_t credit;
+	uint32_t flags; /* AP_FS_FOLLOW: on the way to root; what is listed never is */
+	uint32_t depth; /* 1: only what is in root itself; 0: AP_LIST_DEPTH_MAX */
 	struct ap_bytes root;
 };
 struct ap_fs_read {
 	uint32_t req;
 	uint32_t as_uid;
 	uint32_t credit;
+	uint32_t flags;
 	uint64_t offset, len;
 	struct ap_bytes root, path;
 };
@@ -256,7 +262,13 @@ struct ap_fs_read {
 enum ap_fs_write_flags {
 	AP_WRITE_MKDIRS = 1, /* make missing parents, 0755, same owner */
 	AP_WRITE_EXCL = 2,   /* EEXIST when it is there */
-	AP_WRITE_FLAGS_ALL = 3,
+	AP_WRITE_FOLLOW = 4, /* symlinks on the way; the last component never */
+	/* With the owner's file system identity: what that user may not write is
+	 * refused. gid does not count then, it is the user's own. */
+	AP_WRITE_AS_OWNER = 8,
+	/* A file that is there keeps its mode, and its owner where that can be. */
+	AP_WRITE_KEEP = 16,
+	AP_WRITE_FLAGS_ALL = 31,
 };
 /* Written to a temporary name beside it, renamed at FS_WRITE_END: complete or
  * not at all. */

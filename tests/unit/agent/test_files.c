@@ -16,6 +16,7 @@ struct listing {
 };
 static struct listing list;
 static uint32_t next_req = 1;
+static uint32_t list_depth, read_flags, write_uid;
 
 static void take_entries(struct ap_bytes entries)
 {
@@ -37,7 +38,8 @@ static void do_list(const char *root, uint32_t credit)
 	struct ap_msg more = {.type = AP_FS_CREDIT, .u.fs_credit = {next_req, credit}};
 
 	m.u.fs_list = (struct ap_fs_list){
-		next_req++, 0, credit, {(const uint8_t *)root, strlen(root)}};
+		next_req++, 0,          credit,
+		0,          list_depth, {(const uint8_t *)root, strlen(root)}};
 	list.n = 0;
 	if (h.c.fd < 0)
 		client_connect(NULL, 0);
@@ -72,6 +74,7 @@ static struct ap_fs_end do_read(const char *root, const char *path, uint64_t off
 	m.u.fs_read = (struct ap_fs_read){next_req++,
 					  0,
 					  100000,
+					  read_flags,
 					  offset,
 					  len,
 					  {(const uint8_t *)root, strlen(root)},
@@ -231,17 +234,17 @@ static void without_openat2_the_answers_are_the_same(void **state)
 
 	(void)state;
 	path_without_openat2();
-	rootfd = path_open_root(tree());
+	rootfd = path_open_root(tree(), false);
 	assert_true(rootfd >= 0);
-	assert_true(path_open(rootfd, "a/f", O_RDONLY) >= 0);
-	assert_int_equal(path_open(rootfd, "link", O_RDONLY), -1);
+	assert_true(path_open(rootfd, "a/f", O_RDONLY, false) >= 0);
+	assert_int_equal(path_open(rootfd, "link", O_RDONLY, false), -1);
 	assert_int_equal(errno, ELOOP);
-	assert_int_equal(path_open(rootfd, "dirlink/f", O_RDONLY), -1);
+	assert_int_equal(path_open(rootfd, "dirlink/f", O_RDONLY, false), -1);
 	assert_int_equal(errno, ELOOP);
-	assert_int_equal(path_open(rootfd, "a/f/x", O_RDONLY), -1);
+	assert_int_equal(path_open(rootfd, "a/f/x", O_RDONLY, false), -1);
 	assert_int_equal(errno, ENOTDIR);
 	snprintf(root, sizeof(root), "%s/rootlink", h.dir);
-	assert_int_equal(path_open_root(root), -1);
+	assert_int_equal(path_open_root(root, false), -1);
 	assert_int_equal(errno, ELOOP);
 	close(rootfd);
 }
@@ -251,7 +254,7 @@ static void send_write(const char *path, uint32_t flags, const char *data)
 	struct ap_msg m = {.type = AP_FS_WRITE};
 
 	m.u.fs_write = (struct ap_fs_write){next_req,
-					    0,
+					    write_uid,
 					    0,
 					    0640,
 					    flags,
@@ -307,6 +310,79 @@ static void a_file_is_written_whole_or_not_at_all(void **state)
 	assert_non_null(entry("deep/file"));
 }
 
+static void a_listing_goes_as_deep_as_it_is_asked(void **state)
+{
+	(void)state;
+	list_depth = 1;
+	do_list(tree(), 10000);
+	assert_non_null(entry("a"));
+	assert_int_equal(entry("a")->error, 0);
+	assert_null(entry("a/f"));
+	list_depth = 2;
+	do_list(tree(), 10000);
+	list_depth = 0;
+	assert_non_null(entry("a/f"));
+	assert_null(entry("a/b/c"));
+}
+
+static void links_are_followed_for_who_asks_but_those_of_proc_never(void **state)
+{
+	char *p = NULL;
+	uint64_t n;
+
+	(void)state;
+	read_flags = AP_FS_FOLLOW;
+	assert_int_equal(do_read(tree(), "dirlink/f", 0, 10, &p, &n).error, 0);
+	assert_memory_equal(p, "hello", 5);
+	free(p);
+	/* Absolute links begin at the root that was given. */
+	assert_int_equal(do_read(tree(), "link", 0, 10, &p, &n).error, ENOENT);
+	assert_int_equal(do_read("/", "proc/self/fd/0", 0, 10, &p, &n).error, ELOOP);
+	assert_int_equal(do_read("/", "proc/self/exe", 0, 10, &p, &n).error, ELOOP);
+	read_flags = 0;
+	send_write("dirlink/made/x", AP_WRITE_MKDIRS | AP_WRITE_FOLLOW, "linked");
+	assert_int_equal(write_end(AP_FS_WRITE_END).error, 0);
+	assert_int_equal(do_read(tree(), "a/made/x", 0, 10, &p, &n).error, 0);
+	assert_memory_equal(p, "linked", 6);
+	free(p);
+	send_write("dirlink", AP_WRITE_FOLLOW | AP_WRITE_KEEP, "x");
+	assert_int_equal(write_end(AP_FS_WRITE_END).error, ELOOP);
+}
+
+static void who_writes_as_a_user_may_what_the_user_may(void **state)
+{
+	const struct ap_entry *e;
+	char script[512];
+
+	(void)state;
+	snprintf(script, sizeof(script),
+		 "cd %s && chmod 755 . t && mkdir -m 755 t/roots && "
+		 "mkdir -m 777 t/open && printf old >t/open/theirs && "
+		 "chmod 754 t/open/theirs",
+		 h.dir);
+	sh(script);
+	write_uid = 1;
+	send_write("roots/no", AP_WRITE_AS_OWNER, "x");
+	assert_int_equal(write_end(AP_FS_WRITE_END).error, EACCES);
+	send_write("open/d/yes", AP_WRITE_AS_OWNER | AP_WRITE_MKDIRS, "x");
+	assert_int_equal(write_end(AP_FS_WRITE_END).error, 0);
+	write_uid = 0;
+	do_list(tree(), 100000);
+	e = entry("open/d/yes");
+	assert_int_equal(e->uid, 1);
+	assert_int_equal(e->gid, 1);
+	assert_int_equal(e->mode, 0640);
+	assert_int_equal(entry("open/d")->uid, 1);
+	/* What is there keeps its mode, and under root its owner. */
+	send_write("open/theirs", AP_WRITE_KEEP, "new");
+	assert_int_equal(write_end(AP_FS_WRITE_END).error, 0);
+	send_write("open/d/yes", AP_WRITE_KEEP, "new");
+	assert_int_equal(write_end(AP_FS_WRITE_END).error, 0);
+	do_list(tree(), 100000);
+	assert_int_equal(entry("open/theirs")->mode, 0754);
+	assert_int_equal(entry("open/d/yes")->uid, 1);
+}
+
 static void ten_thousand_files_and_deep_folders(void **state)
 {
 	char script[512];
@@ -347,6 +423,7 @@ static void requests_are_bounded_and_may_interleave(void **state)
 					    0,
 					    1,
 					    0,
+					    0,
 					    1 << 30,
 					    {(const uint8_t *)tree(), strlen(tree())},
 					    {(const uint8_t *)"sparse", 6}};
@@ -379,6 +456,9 @@ int main(void)
 		cmocka_unit_test(only_regular_files_under_the_root_are_read),
 		cmocka_unit_test(without_openat2_the_answers_are_the_same),
 		cmocka_unit_test(a_file_is_written_whole_or_not_at_all),
+		cmocka_unit_test(a_listing_goes_as_deep_as_it_is_asked),
+		cmocka_unit_test(links_are_followed_for_who_asks_but_those_of_proc_never),
+		cmocka_unit_test(who_writes_as_a_user_may_what_the_user_may),
 		cmocka_unit_test(ten_thousand_files_and_deep_folders),
 		cmocka_unit_test(requests_are_bounded_and_may_interleave),
 	};

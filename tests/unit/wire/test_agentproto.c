@@ -79,10 +79,11 @@ static size_t all_messages(struct ap_msg *m)
 	m[n++] = (struct ap_msg){AP_CANCEL, {.cancel = {some_id, 2000}}};
 	m[n++] = (struct ap_msg){AP_ACK, {.ack = o}};
 	m[n++] = (struct ap_msg){AP_FORGET, {.ref = {some_id}}};
-	m[n++] = (struct ap_msg){AP_FS_LIST, {.fs_list = {1, 0, 65536, bytes("/a")}}};
+	m[n++] = (struct ap_msg){AP_FS_LIST,
+				 {.fs_list = {1, 0, 65536, 1, 2, bytes("/a")}}};
 	m[n++] = (struct ap_msg){
 		AP_FS_READ,
-		{.fs_read = {2, 1000, 65536, 3, 4, bytes("/"), bytes("etc/passwd")}}};
+		{.fs_read = {2, 1000, 65536, 1, 3, 4, bytes("/"), bytes("etc/passwd")}}};
 	m[n++] = (struct ap_msg){AP_FS_WRITE,
 				 {.fs_write = {3, 1000, 1000, 0644, AP_WRITE_MKDIRS,
 					       bytes("/w"), bytes("x")}}};
@@ -252,6 +253,10 @@ static void values_out_of_range_are_bad(void **state)
 	m[AP_HELLO - 1].u.hello.magic[0] = 'm';
 	m[AP_BYE - 1].u.bye.reason = AP_BYE_REASON_COUNT;
 	m[AP_FS_WRITE - 1].u.fs_write.mode = 010000;
+	m[AP_FS_LIST - 1].u.fs_list.depth = AP_LIST_DEPTH_MAX + 1;
+	m[AP_FS_READ - 1].u.fs_read.flags = 2;
+	assert_int_equal(try(&m[AP_FS_LIST - 1]), AP_BAD);
+	assert_int_equal(try(&m[AP_FS_READ - 1]), AP_BAD);
 	assert_int_equal(try(&m[AP_OUTPUT - 1]), AP_BAD);
 	assert_int_equal(try(&m[AP_EXIT - 1]), AP_BAD);
 	assert_int_equal(try(&m[AP_ACK - 1]), AP_BAD);
