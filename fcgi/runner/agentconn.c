@@ -57,7 +57,8 @@ static void reserve(struct agentconn *c, size_t n)
 		c->out_at = c->out_len = 0;
 	if (c->out_len + n <= c->out_cap)
 		return;
-	memmove(c->out, c->out + c->out_at, c->out_len - c->out_at);
+	if (c->out_at > 0)
+		memmove(c->out, c->out + c->out_at, c->out_len - c->out_at);
 	c->out_len -= c->out_at;
 	c->out_at = 0;
 	if (c->out_len + n <= c->out_cap)
