@@ -12,7 +12,10 @@
  * new socket, no file opened for writing, no code mapped.
  */
 
-/* Limits; and when root: become `user` and its group, for good. */
+/*
+ * Limits; when root: become `user` and its group, for good; no io_uring, so before
+ * the loop is made.
+ */
 int lockdown_user(const char *user, struct err *e);
 
 /* no_new_privs, no capabilities, the system call filter for all threads to come. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <linux/io_uring.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
@@ -120,6 +121,26 @@ static void sockets_files_and_code_cannot_be_made(void **state)
 	assert_int_equal(outcome(do_read_file), 0);
 }
 
+/* A ring calls the kernel past all filters; libuv makes one with its loop, if it can. */
+static void no_ring_can_be_had_before_the_loop_is_made(void **state)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		struct io_uring_params params = {0};
+		struct err e = ERR_INIT;
+
+		if (lockdown_user("nobody", &e) < 0)
+			_exit(99);
+		_exit(syscall(SYS_io_uring_setup, 4, &params) < 0 ? errno : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), ENOSYS);
+}
+
 static void find_line(pid_t pid, const char *name, char value[256])
 {
 	char path[64], line[256];
@@ -170,6 +191,7 @@ static void an_edge_has_no_right_it_does_not_need(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(spawning_and_becoming_another_kill_the_process),
 	cmocka_unit_test(sockets_files_and_code_cannot_be_made),
+	cmocka_unit_test(no_ring_can_be_had_before_the_loop_is_made),
 	cmocka_unit_test(an_edge_has_no_right_it_does_not_need),
 };
 
