@@ -25,7 +25,8 @@
 static const char packages[] =
 	"--include=apt,bash,bzip2,ca-certificates,coreutils,curl,diffutils,file,"
 	"findutils,"
-	"git,grep,gzip,less,patch,procps,python3,python3-pip,python3-venv,sed,tar,unzip,"
+	"git,grep,gzip,less,passwd,patch,procps,python3,python3-pip,python3-venv,sed,tar,"
+	"unzip,"
 	"util-linux,xz-utils,zip";
 
 /*
@@ -54,6 +55,18 @@ struct build {
 	void *arg;
 	char line[256]; /* of its output, as far as it has come */
 	size_t len;
+	char before[256]; /* the line before this one: a failing tool's own words */
+	char why[400];    /* the first error, with the line before it */
+};
+
+/* What it says at every build and means nothing here. */
+static const char *const dull[] = {
+	"I: running --customize-hook", /* our own shell text */
+	"I: chroot architecture",
+	"I: automatically chosen",
+	"I: finding correct signed-by",
+	"W: gpg --version failed",
+	"W: Download is performed unsandboxed",
 };
 
 bool image_name_ok(const char *s)
@@ -61,6 +74,31 @@ bool image_name_ok(const char *s)
 	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789._-");
 
 	return n > 0 && n <= 64 && s[n] == '\0' && s[0] != '.' && s[0] != '-';
+}
+
+static bool is_dull(const char *line)
+{
+	for (size_t i = 0; i < sizeof dull / sizeof dull[0]; i++)
+		if (strncmp(line, dull[i], strlen(dull[i])) == 0)
+			return true;
+	return false;
+}
+
+static void on_line(struct build *b)
+{
+	const char *line = b->line;
+	bool error = strncmp(line, "E: ", 3) == 0;
+
+	if (error && !b->why[0])
+		snprintf(b->why, sizeof b->why, "%s%s%s", b->before,
+			 b->before[0] ? "; " : "", line + 3);
+	if (error || strncmp(line, "I: ", 3) == 0 || strncmp(line, "W: ", 3) == 0) {
+		if (!is_dull(line))
+			b->progress(b->arg, line + 3);
+		b->before[0] = '\0';
+	} else if (line[0]) {
+		memcpy(b->before, line, sizeof b->before);
+	}
 }
 
 static void on_output(void *arg, const char *p, size_t n)
@@ -75,12 +113,7 @@ static void on_output(void *arg, const char *p, size_t n)
 			continue;
 		}
 		b->line[b->len] = '\0';
-		if (strstr(b->line, "running --customize-hook"))
-			b->len = 0; /* our own shell text: nothing to tell */
-		else if (strncmp(b->line, "I: ", 3) == 0 ||
-			 strncmp(b->line, "W: ", 3) == 0 ||
-			 strncmp(b->line, "E: ", 3) == 0)
-			b->progress(b->arg, b->line + 3);
+		on_line(b);
 		b->len = 0;
 	}
 }
@@ -94,6 +127,7 @@ static int run_mmdebstrap(void *arg, struct err *e)
 			 .timeout_ms = 3600 * 1000,
 			 .on_output = on_output,
 			 .arg = b};
+	struct err failed = ERR_INIT;
 	int n = 0, i;
 
 	argv[n++] = "mmdebstrap";
@@ -112,7 +146,9 @@ static int run_mmdebstrap(void *arg, struct err *e)
 	if (unshare(CLONE_NEWNS) < 0 ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, "make a mount namespace");
-	return proc_run_ok(&p, NULL, e);
+	if (proc_run_ok(&p, NULL, &failed) == 0)
+		return 0;
+	return err_set(e, ERR_BACKEND, "mmdebstrap: %s", b->why[0] ? b->why : failed.msg);
 }
 
 /* The name of the recipe: what the tree depends on, hashed. */
