@@ -11,7 +11,7 @@
 #include "runner/sandboxes.h"
 #include "runner/turn.h"
 
-enum { STORE_RETRY_MS = 1000 };
+enum { STORE_RETRY_MS = 1000, BACKEND_WAIT_MS = 1000, BACKEND_WAIT_MAX_MS = 60000 };
 
 static const char opening_words[] =
 	"the backend is being prepared; the first start makes the sandbox image, see the "
@@ -52,6 +52,11 @@ static void backend_failed(struct runner *r, const struct err *why)
 {
 	log_error("backend: %s", why->msg);
 	r->backend_failed = true;
+	r->backend_wait_ms =
+		r->backend_wait_ms ? 2 * r->backend_wait_ms : BACKEND_WAIT_MS;
+	if (r->backend_wait_ms > BACKEND_WAIT_MAX_MS)
+		r->backend_wait_ms = BACKEND_WAIT_MAX_MS;
+	r->backend_due = clock_mono_ms() + r->backend_wait_ms;
 	snprintf(r->backend_words, sizeof(r->backend_words), "%s", why->msg);
 	sandboxes_kick_all(r); /* what waits hears why */
 }
@@ -86,7 +91,8 @@ static void open_backend(struct runner *r)
 
 void recovery_retry_backend(struct runner *r)
 {
-	if (!r->backend_failed || r->opening || r->phase != PHASE_SERVING)
+	if (!r->backend_failed || r->opening || r->phase != PHASE_SERVING ||
+	    clock_mono_ms() < r->backend_due)
 		return;
 	if (r->backend)
 		list_sandboxes(r);
@@ -196,6 +202,7 @@ static void reconcile(struct runner *r, const struct sandbox_list *l)
 			reconcile_one(r, sb, l);
 	r->reconciled = true;
 	r->backend_failed = false;
+	r->backend_wait_ms = 0;
 	sandboxes_kick_all(r);
 }
 

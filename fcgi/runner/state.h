@@ -136,6 +136,8 @@ struct runner {
 	const struct backend_ops *ops; /* NULL: there is no such backend */
 	struct backend *backend;       /* NULL until it is open */
 	bool backend_failed;
+	int64_t backend_wait_ms; /* before the next try; longer after each failure */
+	int64_t backend_due;     /* monotonic */
 	char backend_words[600];
 	char store_words[600]; /* why the last commit failed; "" = it did not */
 
