@@ -36,6 +36,12 @@ int store_read_run_state(struct store_reader *r, const char *tenant, const char 
 /* The newest `limit` runs of a tenant (NULL: of all), without commands. */
 int store_read_recent_runs(struct store_reader *r, const char *tenant, size_t limit,
 			   struct store_runs *ret, struct err *e);
+/*
+ * The same from a place on, for lists in pages: the runs after `after` (a run_id;
+ * NULL: from the newest). One that retention took meanwhile is ERR_NOT_FOUND.
+ */
+int store_read_runs_after(struct store_reader *r, const char *tenant, const char *after,
+			  size_t limit, struct store_runs *ret, struct err *e);
 /* The newest ended run of the identifier that left artifacts: its run_id. */
 enum { STORE_RUN_ID_SIZE = 64 };
 int store_read_latest_artifacts(struct store_reader *r, const char *tenant,
@@ -89,6 +95,27 @@ int store_read_output(struct store_reader *r, const struct store_output_query *q
 int store_read_sandboxes(struct store_reader *r, const char *tenant,
 			 struct store_sandboxes *ret, struct err *e);
 
+/* Of one tenant, by identifier, those after `after` (NULL: from the first). */
+int store_read_sandboxes_after(struct store_reader *r, const char *tenant,
+			       const char *after, size_t limit,
+			       struct store_sandboxes *ret, struct err *e);
+
+/*
+ * For completion: identifiers of sandboxes and runs, or run ids, that begin with
+ * prefix, at most limit; the most recently used first.
+ */
+enum store_word { STORE_WORD_IDENTIFIER, STORE_WORD_RUN_ID };
+struct store_words {
+	const char **v;
+	size_t n;
+	bool more;
+	struct store_arena *mem;
+};
+int store_read_words(struct store_reader *r, const char *tenant, enum store_word what,
+		     const char *prefix, size_t limit, struct store_words *ret,
+		     struct err *e);
+void store_words_release(struct store_words *w);
+
 struct store_counts {
 	int64_t sandboxes[STORE_SANDBOX_STATE_COUNT];
 	int64_t runs[STORE_RUN_STATE_COUNT];
@@ -103,6 +130,7 @@ static inline void store_reader_closep(struct store_reader **r)
 {
 	store_reader_close(*r);
 }
+#define AUTO_STORE_WORDS __attribute__((cleanup(store_words_release))) struct store_words
 #define AUTO_STORE_READER                                                                \
 	__attribute__((cleanup(store_reader_closep))) struct store_reader
 

@@ -115,6 +115,7 @@ static int read_run(sqlite3_stmt *st, struct store_arena *a, struct store_run *r
 		.lock_sandbox = flag(st, 13),
 		.as_root = flag(st, 14),
 		.ttl_s = sqlite3_column_int64(st, 15),
+		.background_of = rows_text(a, st, 16),
 	};
 	return state < 0 ? -1 : 0;
 }
@@ -159,6 +160,8 @@ static int read_command(sqlite3_stmt *st, struct store_arena *a, struct store_co
 		.background_left = sqlite3_column_int64(st, 20),
 		.cpu_ms = int_or(st, 21, -1),
 		.max_rss_kb = int_or(st, 22, -1),
+		.stdin_text = rows_text(a, st, 23),
+		.background = flag(st, 24),
 	};
 	return status < 0 ? -1 : 0;
 }
@@ -169,8 +172,10 @@ int rows_run_commands(struct db *d, struct store_run *run, struct err *e)
 		"SELECT command_index, shell, argv, cwd, env, timeout_ms, allow_failure,"
 		" status, exit_code, signal, reason, oom, started_at, ended_at,"
 		" stdout_bytes, stderr_bytes, stdout_stored, stderr_stored,"
-		" stdout_truncated, stderr_truncated, background_left, cpu_ms, max_rss_kb"
-		" FROM commands WHERE run_id = ? ORDER BY command_index";
+		" stdout_truncated, stderr_truncated, background_left, cpu_ms, "
+		"max_rss_kb,"
+		" stdin, background FROM commands WHERE run_id = ? ORDER BY "
+		"command_index";
 	AUTO_STMT *st = db_stmt(d, sql, e);
 	int rc;
 

@@ -16,7 +16,8 @@
 #define ROWS_RUN                                                                         \
 	"run_id, tenant, identifier, sandbox_name, sandbox_container_id, state, "        \
 	"created_at, started_at, ended_at, error, artifacts_error, cancel_requested, "   \
-	"continue_on_error, lock_sandbox, as_user = 'root', ttl_s"
+	"continue_on_error, lock_sandbox, as_user = 'root', ttl_s, "                     \
+	"background_of"
 #define ROWS_EVENT                                                                       \
 	"event_id, seq, run_id, type, at, command_index, out_offset, truncated, data"
 

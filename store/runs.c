@@ -8,8 +8,8 @@ static int insert_run(struct store *s, const struct store_run *r, int64_t *ret_c
 {
 	static const char sql[] =
 		"INSERT INTO runs(run_id, tenant, identifier, state, created_at, as_user,"
-		" continue_on_error, lock_sandbox, ttl_s, sandbox_name)"
-		" VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?)"
+		" continue_on_error, lock_sandbox, ttl_s, sandbox_name, background_of)"
+		" VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)"
 		" ON CONFLICT(run_id) DO NOTHING";
 	AUTO_STMT *st = tx_write(s, sql, e);
 
@@ -18,7 +18,7 @@ static int insert_run(struct store *s, const struct store_run *r, int64_t *ret_c
 	DB_BIND(st, db_text(r->run_id), db_text(r->tenant), db_text(r->identifier),
 		db_int(r->created_at), db_text(r->as_root ? "root" : "sandbox"),
 		db_int(r->continue_on_error), db_int(r->lock_sandbox), db_int(r->ttl_s),
-		db_text(r->sandbox_name));
+		db_text(r->sandbox_name), db_text(r->background_of));
 	return tx_run(s, st, ret_changed, e);
 }
 
@@ -27,15 +27,16 @@ static int insert_command(struct store *s, const char *run_id,
 {
 	static const char sql[] =
 		"INSERT INTO commands(run_id, command_index, status, timeout_ms,"
-		" allow_failure, shell, argv, cwd, env)"
-		" VALUES (?, ?, 'queued', ?, ?, ?, ?, ?, ?)";
+		" allow_failure, shell, argv, cwd, env, stdin, background)"
+		" VALUES (?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?)";
 	AUTO_STMT *st = tx_write(s, sql, e);
 
 	if (!st)
 		return -1;
 	DB_BIND(st, db_text(run_id), db_int(c->index), db_int(c->timeout_ms),
 		db_int(c->allow_failure), db_text(c->shell), db_text(c->argv_json),
-		db_text(c->cwd), db_text(c->env_json));
+		db_text(c->cwd), db_text(c->env_json), db_text(c->stdin_text),
+		db_int(c->background));
 	return tx_run(s, st, NULL, e);
 }
 

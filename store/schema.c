@@ -7,7 +7,6 @@
  * The comments are part of the tables: `sqlite3 FILE .schema` shows them to the
  * sysadmin who looks in. Times are milliseconds since the epoch, UTC.
  */
-/* SQL is laid out by hand */
 /* SQL is laid out by hand. */
 /* clang-format off */
 static const char *const step_1[] = {
@@ -165,7 +164,17 @@ static const char *const step_1[] = {
 
 	NULL,
 };
+
+static const char *const step_2[] = {
+	"ALTER TABLE runs ADD COLUMN background_of TEXT;\n"
+	"     -- it began as a background command of this run\n",
+	"ALTER TABLE commands ADD COLUMN stdin TEXT;\n",
+	"ALTER TABLE commands ADD COLUMN background INTEGER NOT NULL DEFAULT 0\n"
+	"  CHECK (background IN (0, 1)); -- 1: goes on as a run of its own\n",
+
+	NULL,
+};
 /* clang-format on */
 
-const char *const *const schema_steps[] = {step_1};
+const char *const *const schema_steps[] = {step_1, step_2};
 const int schema_step_count = (int)(sizeof schema_steps / sizeof *schema_steps);

@@ -113,9 +113,11 @@ struct store_command {
 	const char *shell;     /* exactly one of shell and argv_json */
 	const char *argv_json; /* JSON array of strings */
 	const char *cwd;
-	const char *env_json; /* JSON object of strings */
-	int64_t timeout_ms;
+	const char *env_json;   /* JSON object of strings */
+	const char *stdin_text; /* NULL: empty */
+	int64_t timeout_ms;     /* 0: none */
 	bool allow_failure;
+	bool background; /* goes on as a run of its own */
 
 	enum store_command_status status;
 	int64_t exit_code;  /* -1: none */
@@ -144,6 +146,7 @@ struct store_run {
 	enum store_run_state state;
 	int64_t created_at, started_at, ended_at;
 	const char *error, *artifacts_error;
+	const char *background_of; /* the run whose background command it was, or NULL */
 	bool cancel_requested;
 	bool continue_on_error, lock_sandbox, as_root;
 	int64_t ttl_s;

@@ -29,7 +29,7 @@ const char *const schema_views[] = {
 	"  " SECONDS("r.started_at", "coalesce(r.ended_at, " NOW_MS ")") " AS seconds,\n"
 	"  (SELECT count(*) FROM commands c WHERE c.run_id = r.run_id) AS commands,\n"
 	"  r.artifact_count AS artifacts, r.as_user, r.sandbox_name, r.error,\n"
-	"  r.artifacts_error, r.cancel_requested FROM runs r WHERE r.removing = 0;\n",
+	"  r.artifacts_error, r.cancel_requested, r.background_of FROM runs r WHERE r.removing = 0;\n",
 
 	"DROP VIEW IF EXISTS v_commands;\n"
 	"CREATE VIEW v_commands AS SELECT c.run_id, r.tenant, r.identifier,\n"
@@ -38,7 +38,7 @@ const char *const schema_views[] = {
 	"  " DATE("c.ended_at") " AS ended,\n"
 	"  " SECONDS("c.started_at", "coalesce(c.ended_at, " NOW_MS ")") " AS seconds,\n"
 	"  c.cpu_ms, c.max_rss_kb, c.stdout_bytes, c.stderr_bytes, c.stdout_stored,\n"
-	"  c.stderr_stored, c.background_left, c.cwd, coalesce(c.shell, c.argv) AS command\n"
+	"  c.stderr_stored, c.background_left, c.background, c.cwd, coalesce(c.shell, c.argv) AS command\n"
 	"  FROM commands c JOIN runs r USING (run_id) WHERE r.removing = 0;\n",
 
 	"DROP VIEW IF EXISTS v_run_log;\n"
