@@ -154,7 +154,11 @@ struct runner {
 	int64_t stop_by_mono;
 	bool sandboxes_stopped;
 
-	bool dirty; /* something was written in this turn */
+	bool dirty;      /* something was written in this turn */
+	bool wants_hold; /* turn_hold() was called in this turn */
+	bool is_held;    /* what is written waits for the next turn */
+	uint64_t hold_until;
+	uv_timer_t hold_over;
 	struct late_answer *answers, **answers_tail;
 
 	struct sandbox *sandboxes[HASH_SIZE];

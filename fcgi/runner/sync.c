@@ -297,6 +297,7 @@ void sync_begin(struct run *run)
 	/* Each has at most one request open. */
 	if (sb->open_reqs < AP_FS_REQUESTS_MAX)
 		list_begin(s);
+	turn_hold(sb->r);
 }
 
 /* ---- the listing */

@@ -22,6 +22,13 @@ void turn_answer(struct runner *r, struct replyto to, json_t *body)
 	r->dirty = true;
 }
 
+enum { HOLD_MAX_MS = 2 };
+
+void turn_hold(struct runner *r)
+{
+	r->wants_hold = true;
+}
+
 static struct late_answer *take_answers(struct runner *r)
 {
 	struct late_answer *list = r->answers;
@@ -61,7 +68,7 @@ static void commit(struct runner *r)
 	struct store_commit_info info = {0};
 	struct err e = ERR_INIT;
 
-	r->dirty = false;
+	r->dirty = r->is_held = false;
 	if (store_commit(r->store, &info, &e) < 0) {
 		struct err why = ERR_INIT;
 
@@ -90,18 +97,48 @@ void turn_commit(struct runner *r)
 	commit(r);
 }
 
+/* Only to end the poll: on_prepare() commits. */
+static void on_hold_over(uv_timer_t *t)
+{
+	(void)t;
+}
+
+/* What was asked to be held is held once it is noticed, and not past its time. */
+static bool hold(struct runner *r)
+{
+	bool wanted = r->wants_hold;
+
+	r->wants_hold = false;
+	if (!wanted)
+		return false;
+	if (!r->is_held) {
+		r->hold_until = uv_now(&r->loop) + HOLD_MAX_MS;
+		uv_timer_start(&r->hold_over, on_hold_over, HOLD_MAX_MS, 0);
+	}
+	r->is_held = true;
+	return uv_now(&r->loop) < r->hold_until;
+}
+
 /*
  * Both sides of the poll: what timers did is stored before the loop sleeps,
  * what descriptors brought as soon as all of them were looked at.
  */
 static void on_prepare(uv_prepare_t *h)
 {
-	turn_commit(h->data);
+	struct runner *r = h->data;
+
+	if (!r->is_held || uv_now(&r->loop) >= r->hold_until)
+		turn_commit(r);
 }
 
 static void on_check(uv_check_t *h)
 {
-	turn_commit(h->data);
+	struct runner *r = h->data;
+
+	if (hold(r))
+		flush_agents(r);
+	else
+		turn_commit(r);
 }
 
 int turn_init(struct runner *r, struct err *e)
@@ -110,6 +147,7 @@ int turn_init(struct runner *r, struct err *e)
 	r->before_poll.data = r->after_poll.data = r;
 	if (uv_prepare_init(&r->loop, &r->before_poll) < 0 ||
 	    uv_check_init(&r->loop, &r->after_poll) < 0 ||
+	    uv_timer_init(&r->loop, &r->hold_over) < 0 ||
 	    uv_prepare_start(&r->before_poll, on_prepare) < 0 ||
 	    uv_check_start(&r->after_poll, on_check) < 0)
 		return err_set(e, ERR_SYSTEM, "the loop cannot be set up");
@@ -124,4 +162,5 @@ void turn_close(struct runner *r)
 	send_answers(r, &why);
 	uv_close((uv_handle_t *)&r->before_poll, NULL);
 	uv_close((uv_handle_t *)&r->after_poll, NULL);
+	uv_close((uv_handle_t *)&r->hold_over, NULL);
 }

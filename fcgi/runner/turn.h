@@ -23,6 +23,13 @@ void turn_close(struct runner *r);
 
 void turn_dirty(struct runner *r);
 
+/*
+ * An answer is on its way that will end what this turn has begun: its commit may
+ * wait for the next turn, 2 ms at most. (The end of a command and the list of the
+ * artifacts, one round trip later, are so one commit.)
+ */
+void turn_hold(struct runner *r);
+
 /* An MSG_OK that may only be said when this turn is stored. Takes body. */
 void turn_answer(struct runner *r, struct replyto to, json_t *body);
 
