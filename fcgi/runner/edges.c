@@ -12,6 +12,9 @@
 /* Requests taken from one edge before the loop looks at the others. */
 enum { REQUESTS_PER_TURN = 64 };
 
+/* An edge that leaves more than this unread is given no relayed messages. */
+enum { RELAY_QUEUE_MAX = 256 };
+
 struct answer {
 	struct answer *next;
 	enum edgemsg_type type;
@@ -24,6 +27,7 @@ struct edge {
 	struct edges *all;
 	int index, fd, doorbell;
 	struct answer *head, **tail; /* what the full socket refused */
+	size_t nqueued;
 	bool gone;
 };
 
@@ -71,6 +75,7 @@ static void send_or_queue(struct edge *ed, enum edgemsg_type type, uint64_t id,
 	a->body = body;
 	*ed->tail = a;
 	ed->tail = &a->next;
+	ed->nqueued++;
 	watch(ed);
 }
 
@@ -81,6 +86,7 @@ static void drop_first(struct edge *ed)
 	ed->head = a->next;
 	if (!ed->head)
 		ed->tail = &ed->head;
+	ed->nqueued--;
 	json_decref(a->body);
 	free(a);
 }
@@ -174,6 +180,18 @@ void edges_err(struct edges *all, struct replyto to, const struct err *why)
 	send_or_queue(&all->v[to.edge], MSG_ERR, to.id,
 		      json_pack("{s:s,s:s}", "kind", err_kind_name(why->kind), "message",
 				why->msg));
+}
+
+void edges_relay(struct edges *all, json_t *body)
+{
+	for (int i = 0; i < all->n; i++) {
+		struct edge *ed = &all->v[i];
+
+		if (ed->nqueued < RELAY_QUEUE_MAX)
+			send_or_queue(ed, MSG_RELAYED, 0, json_incref(body));
+		else
+			log_warn("edge %d reads too slowly: a message is lost", i);
+	}
 }
 
 void edges_ring(struct edges *all)

@@ -34,6 +34,9 @@ void edges_ok(struct edges *all, struct replyto to, json_t *body);
 /* MSG_ERR with the kind and the words. */
 void edges_err(struct edges *all, struct replyto to, const struct err *why);
 
+/* MSG_RELAYED to every edge; borrows body. An edge that does not read misses it. */
+void edges_relay(struct edges *all, json_t *body);
+
 /* After a commit: wake everyone who shows events. */
 void edges_ring(struct edges *all);
 

@@ -183,6 +183,17 @@ static int on_session_touch(struct runner *r, struct replyto to, const json_t *b
 	return 0;
 }
 
+/* Nothing of it concerns us but that it is bounded and names a session. */
+static int on_relay(struct runner *r, struct replyto to, const json_t *body,
+		    struct err *e)
+{
+	if (!idenc_is_session_id(text_of(body, "session_id")))
+		return err_set(e, ERR_INVALID, "bad session_id");
+	edges_relay(r->edges, (json_t *)body);
+	edges_ok(r->edges, to, json_object());
+	return 0;
+}
+
 static void read_gauges(struct runner *r, struct metrics_gauges *g)
 {
 	struct store_stats stats = {0};
@@ -229,6 +240,7 @@ static const struct handler handlers[MSG_TYPE_COUNT] = {
 	[MSG_SESSION_CLOSE] = {on_session_close, true},
 	[MSG_SESSION_TOUCH] = {on_session_touch, true},
 	[MSG_STATUS] = {on_status, false},
+	[MSG_RELAY] = {on_relay, false},
 };
 
 static int may(const struct runner *r, const struct handler *h, struct err *e)

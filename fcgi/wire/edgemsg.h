@@ -20,6 +20,11 @@
  * starts says MSG_HELLO on every pair; the edge then sends again every request
  * that has no answer yet, oldest first. So every request is idempotent: the
  * names of new things (run_id, session_id) are chosen by the edge.
+ *
+ * MSG_RELAY is how one edge reaches the edge that holds a session's stream or an
+ * awaited request: the runner gives its body to every edge, the sender too, and
+ * looks at nothing but the session_id. Kinds (edge/relay.h): "frame" {"text"},
+ * "cancel" {"request_id","reason"}, "opened" {"stream"}.
  */
 enum edgemsg_type {
 	MSG_HELLO = 1,    /* runner -> edge: {"pid"} */
@@ -35,6 +40,8 @@ enum edgemsg_type {
 	MSG_SESSION_CLOSE, /* {"tenant","session_id"} -> {"closed":bool} */
 	MSG_SESSION_TOUCH, /* {"session_ids":[...]} -> {} */
 	MSG_STATUS, /* {} -> {"backend":{"ok","message"},"store":{...},"metrics":text} */
+	MSG_RELAY,   /* {"session_id","kind",...} -> {}: to all edges, see below */
+	MSG_RELAYED, /* runner -> every edge, no answer: the body of a MSG_RELAY */
 	MSG_TYPE_COUNT
 };
 
