@@ -143,6 +143,9 @@ static const struct conf_row limits[] = {
 	     "await_completion of a call that does not name it."),
 	INT("DEFAULT_AWAIT_TIMEOUT_MS", default_await_timeout_ms, "30000", 1, DAY_MS,
 	    "await_timeout_ms of a call that does not name it."),
+	INT("AWAIT_ANSWER_MAX_MS", await_answer_max_ms, "50000", 100, DAY_MS,
+	    "An awaited run is answered by then with its run_id, whatever was asked for, "
+	    "unless the client follows its progress: many clients give up after 60 s."),
 	INT("MAX_BODY_BYTES", max_body_bytes, "8388608", 1024, 24 * MIB,
 	    "Largest request body; more is answered 413."),
 	INT("MAX_PARKED_REQUESTS", max_parked, "8192", 1, 1000000,

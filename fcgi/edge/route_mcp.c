@@ -32,8 +32,12 @@ static struct mcp_http view(struct worker *w, struct http *h, const struct buf *
 	return (struct mcp_http){
 		.tenant = STORE_TENANT_DEFAULT,
 		.content_type = http_param(h, "CONTENT_TYPE"),
+		.accept = http_param(h, "HTTP_ACCEPT"),
 		.session_id = http_param(h, "HTTP_MCP_SESSION_ID"),
 		.protocol_version = http_param(h, "HTTP_MCP_PROTOCOL_VERSION"),
+		.method = http_param(h, "HTTP_MCP_METHOD"),
+		.name = http_param(h, "HTTP_MCP_NAME"),
+		.last_event_id = http_param(h, "HTTP_LAST_EVENT_ID"),
 		.base_url = base_url,
 		.body = body->p,
 		.body_len = body->len,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "edge/ticket.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/auto.h"
@@ -217,6 +218,8 @@ static void go_on(struct ticket *t, enum mcp_next next)
 		case MCP_AWAIT_RUN:
 			waits = await(t, &next);
 			break;
+		case MCP_STREAM: /* only after mcp_get() */
+			assert(false);
 		}
 	}
 }

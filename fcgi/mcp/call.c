@@ -5,17 +5,17 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "mcp/failure.h"
 #include "mcp/methods.h"
+#include "mcp/modern.h"
 #include "mcp/tools.h"
 
 enum {
 	REPLY_MAX = 32 * 1024 * 1024,
-	BATCH_MAX = 100,
 	TEXT_MAX = 1024, /* of an error's message */
 };
 
@@ -37,10 +37,12 @@ static enum rpc_unknown_id unknown_id(const struct mcp_call *c)
 	return c->version->omits_bad_id ? RPC_OMIT_ID : RPC_NULL_ID;
 }
 
-static void add_error(struct mcp_call *c, enum rpc_code code, const char *text)
+static void add_error(struct mcp_call *c, enum rpc_code code, const char *text,
+		      const json_t *data)
 {
 	separate(c);
-	rpc_add_error(&c->reply, c->msg.id, unknown_id(c), code, text);
+	rpc_add_error(&c->reply, c->msg.id, unknown_id(c),
+		      &(struct rpc_error){.code = code, .message = text, .data = data});
 }
 
 enum mcp_next call_result(struct mcp_call *c, const json_t *result)
@@ -48,7 +50,13 @@ enum mcp_next call_result(struct mcp_call *c, const json_t *result)
 	if (!wants_answer(c))
 		return MCP_REPLY;
 	separate(c);
-	rpc_add_result(&c->reply, c->msg.id, result);
+	if (c->version->era == MCP_MODERN) {
+		AUTO_JSON *whole = modern_result(c->method, result);
+
+		rpc_add_result(&c->reply, c->msg.id, whole);
+	} else {
+		rpc_add_result(&c->reply, c->msg.id, result);
+	}
 	return MCP_REPLY;
 }
 
@@ -71,7 +79,17 @@ enum mcp_next call_error(struct mcp_call *c, enum rpc_code code, const char *fmt
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	add_error(c, code, text);
+	add_error(c, code, text, NULL);
+	return MCP_REPLY;
+}
+
+enum mcp_next call_fault_data(struct mcp_call *c, int status, enum rpc_code code,
+			      json_t *data, const char *text)
+{
+	if (!c->batch)
+		c->status = status;
+	add_error(c, code, text, data);
+	json_decref(data);
 	return MCP_REPLY;
 }
 
@@ -84,10 +102,7 @@ enum mcp_next call_fault(struct mcp_call *c, int status, enum rpc_code code,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (!c->batch)
-		c->status = status;
-	add_error(c, code, text);
-	return MCP_REPLY;
+	return call_fault_data(c, status, code, NULL, text);
 }
 
 enum mcp_next call_failure(struct mcp_call *c, const struct err *why)
@@ -110,45 +125,14 @@ enum mcp_next call_send(struct mcp_call *c, enum edgemsg_type type, json_t *body
 	return MCP_SEND;
 }
 
-/* ---- who asks */
-
-/*
- * Finds the session that the request names; -1: answered. An id that is in no
- * session is 404, so that a client knows to begin anew; 400 would not tell it.
- */
-static int require_session(struct mcp_call *c, const struct mcp_reads *r,
-			   const struct mcp_http *in)
+enum mcp_next call_await(struct mcp_call *c, int64_t timeout_ms, call_done_fn *then,
+			 call_answer_fn *failed)
 {
-	struct err e = ERR_INIT;
-	int rc;
-
-	if (!in->session_id) {
-		call_fault(c, 400, RPC_TRANSPORT,
-			   "Mcp-Session-Id is missing: call initialize first and send "
-			   "the id that its answer carries in this header");
-		return -1;
-	}
-	rc = sessions_check(c->server->sessions, r, c->tenant, in->session_id,
-			    &c->version, &e);
-	if (rc < 0)
-		call_failure(c, &e);
-	else if (rc == 0)
-		call_fault(c, 404, RPC_NO_SESSION,
-			   "no such session: it ended or never was; call initialize");
-	else
-		snprintf(c->session_id, sizeof(c->session_id), "%s", in->session_id);
-	return rc == 1 ? 0 : -1;
-}
-
-/* The header that clients send after initialize; absent is fine (2025-03-26). */
-static int check_version_header(struct mcp_call *c, const struct mcp_http *in)
-{
-	if (!in->protocol_version || mcp_version_find(in->protocol_version))
-		return 0;
-	call_fault(c, 400, RPC_TRANSPORT,
-		   "MCP-Protocol-Version %.32s is not supported; newest: %s",
-		   in->protocol_version, mcp_version_newest()->name);
-	return -1;
+	c->await_timeout_ms = timeout_ms;
+	c->await_until_ms = clock_now_ms() + timeout_ms;
+	c->on_done = then;
+	c->on_answer = failed; /* only mcp_call_fail() comes there */
+	return MCP_AWAIT_RUN;
 }
 
 /* ---- the members of the body, one after the other */
@@ -159,10 +143,10 @@ static enum mcp_next member_step(struct mcp_call *c, const struct mcp_reads *r,
 	struct err e = ERR_INIT;
 
 	c->tool = NULL;
+	c->method = NULL;
 	if (rpc_classify(m, &c->msg, &e) < 0)
 		return call_fault(c, 400, RPC_INVALID_REQUEST, "%s", e.msg);
-	if (c->msg.kind != RPC_IS_REQUEST)
-		return MCP_REPLY; /* taken note of: 202 */
+	progress_init(&c->progress, c->msg.params);
 	return method_handle(c, r);
 }
 
@@ -175,7 +159,7 @@ static const json_t *next_member(struct mcp_call *c)
 	return i == 0 ? c->doc : NULL;
 }
 
-static enum mcp_next finish(struct mcp_call *c)
+enum mcp_next call_finish(struct mcp_call *c)
 {
 	if (c->batch && c->reply.len > 0)
 		buf_puts(&c->reply, "]");
@@ -197,12 +181,12 @@ static void end_member(struct mcp_call *c)
 	c->args = NULL;
 	json_decref(c->owned_args);
 	c->owned_args = NULL;
-	json_decref(c->accepted);
-	c->accepted = NULL;
+	c->run_is_ours = false;
+	c->waits_streaming = false;
 }
 
-static enum mcp_next advance(struct mcp_call *c, const struct mcp_reads *r,
-			     enum mcp_next next)
+enum mcp_next call_advance(struct mcp_call *c, const struct mcp_reads *r,
+			   enum mcp_next next)
 {
 	const json_t *m;
 
@@ -210,120 +194,23 @@ static enum mcp_next advance(struct mcp_call *c, const struct mcp_reads *r,
 		end_member(c);
 		m = next_member(c);
 		if (!m)
-			return finish(c);
+			return call_finish(c);
 		next = member_step(c, r, m);
 	}
 	return next;
 }
 
-/* ---- one POST */
-
-/* Absent is fine; a form or plain text is what a web page could send unasked. */
-static bool content_type_ok(const char *type)
-{
-	return !type || !*type || strncasecmp(type, "application/json", 16) == 0;
-}
-
-static bool opens_session(const struct mcp_call *c)
-{
-	const char *m = json_string_value(json_object_get(c->doc, "method"));
-
-	return m && strcmp(m, "initialize") == 0;
-}
-
-static int check_batch(struct mcp_call *c)
-{
-	size_t n = json_array_size(c->doc);
-
-	if (!c->version->batches)
-		call_fault(c, 400, RPC_INVALID_REQUEST,
-			   "batches exist in protocol version 2025-03-26 only");
-	else if (n == 0 || n > BATCH_MAX)
-		call_fault(c, 400, RPC_INVALID_REQUEST, "a batch has 1 to %d messages",
-			   BATCH_MAX);
-	else
-		return 0;
-	return -1;
-}
-
-/* Everything before the first member; -1: the request is answered. */
-static int open_post(struct mcp_call *c, const struct mcp_reads *r,
-		     const struct mcp_http *in)
-{
-	struct err e = ERR_INIT;
-
-	if (!content_type_ok(in->content_type)) {
-		call_fault(c, 415, RPC_TRANSPORT,
-			   "Content-Type must be application/json");
-		return -1;
-	}
-	if (json_parse(in->body, in->body_len, &c->doc, &e) < 0) {
-		call_fault(c, 400, RPC_PARSE, "%s", e.msg);
-		return -1;
-	}
-	if (opens_session(c))
-		return 0;
-	/* An error about the envelope of a lone message can carry its id. */
-	rpc_classify(c->doc, &c->msg, &e);
-	if (check_version_header(c, in) < 0 || require_session(c, r, in) < 0)
-		return -1;
-	if (!json_is_array(c->doc))
-		return 0;
-	if (check_batch(c) < 0)
-		return -1;
-	c->batch = true;
-	return 0;
-}
-
-static struct mcp_call *call_new(struct mcp_server *s, const struct mcp_http *in)
+struct mcp_call *call_new(struct mcp_server *s, const struct mcp_http *in)
 {
 	struct mcp_call *c = xcalloc(1, sizeof(*c));
 
 	c->server = s;
 	c->tenant = xstrdup(in->tenant);
 	c->base_url = xstrdup(in->base_url ? in->base_url : "");
-	c->version = mcp_version_newest();
+	c->version = mcp_version_newest(MCP_LEGACY);
 	c->msg.kind = RPC_IS_NOTIFICATION;
 	c->reply = (struct buf)BUF_INIT(REPLY_MAX);
 	return c;
-}
-
-enum mcp_next mcp_post(struct mcp_server *s, const struct mcp_reads *r,
-		       const struct mcp_http *in, struct mcp_call **ret)
-{
-	struct mcp_call *c = call_new(s, in);
-
-	*ret = c;
-	if (open_post(c, r, in) < 0)
-		return finish(c);
-	return advance(c, r, MCP_REPLY);
-}
-
-/* ---- DELETE */
-
-static enum mcp_next session_closed(struct mcp_call *c, const struct mcp_reads *r,
-				    const json_t *ok, const struct err *why)
-{
-	(void)r;
-	if (!ok)
-		return call_failure(c, why);
-	sessions_forget(c->server->sessions, c->session_id);
-	c->status = 204;
-	return MCP_REPLY;
-}
-
-enum mcp_next mcp_delete(struct mcp_server *s, const struct mcp_reads *r,
-			 const struct mcp_http *in, struct mcp_call **ret)
-{
-	struct mcp_call *c = call_new(s, in);
-
-	*ret = c;
-	if (check_version_header(c, in) < 0 || require_session(c, r, in) < 0)
-		return finish(c);
-	return call_send(
-		c, MSG_SESSION_CLOSE,
-		json_pack("{s:s, s:s}", "tenant", c->tenant, "session_id", c->session_id),
-		session_closed);
 }
 
 /* ---- the steps */
@@ -335,7 +222,7 @@ static enum mcp_next go_on(struct mcp_call *c, const struct mcp_reads *r,
 
 	assert(step);
 	c->on_answer = NULL;
-	return advance(c, r, step(c, r, ok, why));
+	return call_advance(c, r, step(c, r, ok, why));
 }
 
 enum mcp_next mcp_call_answer(struct mcp_call *c, const struct mcp_reads *r,
@@ -366,7 +253,14 @@ enum mcp_next mcp_call_run_done(struct mcp_call *c, const struct mcp_reads *r)
 	assert(step);
 	c->on_answer = NULL;
 	c->on_done = NULL;
-	return advance(c, r, step(c, r));
+	return call_advance(c, r, step(c, r));
+}
+
+enum mcp_next mcp_call_canceled(struct mcp_call *c, const struct mcp_reads *r)
+{
+	c->on_answer = NULL;
+	c->on_done = NULL;
+	return call_advance(c, r, MCP_REPLY);
 }
 
 void mcp_call_free(struct mcp_call *c)

@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/mcp.h"
+#include "mcp/progress.h"
 #include "mcp/server.h"
 #include "mcp/version.h"
 
@@ -15,46 +16,66 @@
  * (call_result(), call_error()) and returns MCP_REPLY, or asks for something
  * (call_send(), call_await()) and goes on in the step it named. MCP_REPLY from a
  * handler or a step means "this member is answered".
+ *
+ * post.c and get.c open a call (which era, which session), call.c steps it.
  */
 struct tool;
+struct method;
 
 /* ok: the body of MSG_OK, or NULL and why. */
 typedef enum mcp_next call_answer_fn(struct mcp_call *c, const struct mcp_reads *r,
 				     const json_t *ok, const struct err *why);
-/* The awaited run has ended, or its time is over. */
+/* The awaited run ended or the time is over; its row tells which. */
 typedef enum mcp_next call_done_fn(struct mcp_call *c, const struct mcp_reads *r);
 
 struct mcp_call {
 	struct mcp_server *server;
 	char *tenant;
 	char *base_url;
-	char session_id[ID_HEX_LEN + 1]; /* alive, or being opened */
+	char session_id[ID_HEX_LEN +
+			1]; /* alive, or being opened; "" in the modern era */
 	const struct mcp_version *version;
+	bool accepts_stream; /* the client takes text/event-stream */
+	bool by_session;     /* MCP_WAY_SESSION */
+	bool is_stream;      /* the answer has begun as one */
+	bool opens_sse;      /* GET of the HTTP+SSE transport */
 
 	json_t *doc; /* the body; NULL when it was no JSON */
 	bool batch;
-	size_t index;       /* of the next member */
-	struct rpc_msg msg; /* the member in hand */
+	size_t index;                /* of the next member */
+	struct rpc_msg msg;          /* the member in hand */
+	const struct method *method; /* its row; NULL: none */
+	const json_t *capabilities;  /* the client's, modern era; borrowed from doc */
 
 	call_answer_fn *on_answer;
-	call_done_fn *on_done; /* after MCP_AWAIT_RUN */
 	enum edgemsg_type message_type;
 	json_t *message;
+	call_done_fn *on_done;
+	int64_t await_timeout_ms;
+	int64_t await_until_ms; /* wall clock */
+	bool waits_streaming;   /* worth a stream even without a progress token */
+	struct progress progress;
 
 	/* the tool call in hand */
 	const struct tool *tool;
 	json_t *args; /* borrowed from doc, or owned when it was not given */
 	json_t *owned_args;
-	json_t *accepted; /* the runner's answer to MSG_RUN */
 	char run_id[ID_RUN_LEN + 1];
-	bool await;
-	int64_t await_timeout_ms;
+	bool run_is_ours; /* asked for by this member, not handed out yet */
+	bool await, as_task;
 
 	int status;  /* 0: not decided yet */
 	bool opened; /* answer with Mcp-Session-Id */
 	int retry_after_s;
 	struct buf reply;
 };
+
+struct mcp_call *call_new(struct mcp_server *s, const struct mcp_http *in);
+/* Works through the members from `next` on. */
+enum mcp_next call_advance(struct mcp_call *c, const struct mcp_reads *r,
+			   enum mcp_next next);
+/* All is said: the whole reply. */
+enum mcp_next call_finish(struct mcp_call *c);
 
 /* Answers the member in hand. A notification is never answered. */
 enum mcp_next call_result(struct mcp_call *c, const json_t *result);
@@ -67,9 +88,15 @@ enum mcp_next call_failure(struct mcp_call *c, const struct err *why);
 /* The whole request ends with this HTTP status and a JSON-RPC error. */
 enum mcp_next call_fault(struct mcp_call *c, int status, enum rpc_code code,
 			 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* The same with error.data; takes over data. */
+enum mcp_next call_fault_data(struct mcp_call *c, int status, enum rpc_code code,
+			      json_t *data, const char *text);
 
 /* Takes over body. */
 enum mcp_next call_send(struct mcp_call *c, enum edgemsg_type type, json_t *body,
 			call_answer_fn *then);
+/* Wait for c->run_id; when it cannot be waited for, `failed` goes on. */
+enum mcp_next call_await(struct mcp_call *c, int64_t timeout_ms, call_done_fn *then,
+			 call_answer_fn *failed);
 
 #endif

@@ -107,29 +107,32 @@ static json_t *literal(const char *text)
 	return v;
 }
 
-static int describe(const struct conf *c, enum tool_id id, json_t *list, struct err *e)
+static int describe(const struct conf *c, enum tool_id id, bool tasks, json_t *list,
+		    struct err *e)
 {
 	AUTO_FREE char *input = schema_input(c, id);
-	json_t *text = NULL;
+	json_t *text = NULL, *tool;
 
 	if (description(c, id, &text, e) < 0)
 		return -1;
-	json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name",
-					      tools[id].name, "title", words[id].title,
-					      "description", text, "inputSchema",
-					      literal(input), "outputSchema",
-					      literal(schema_output(id)), "annotations",
-					      literal(words[id].annotations)));
+	tool = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name", tools[id].name,
+			 "title", words[id].title, "description", text, "inputSchema",
+			 literal(input), "outputSchema", literal(schema_output(id)),
+			 "annotations", literal(words[id].annotations));
+	if (tasks && tools[id].may_be_task)
+		json_object_set_new(tool, "execution",
+				    json_pack("{s:s}", "taskSupport", "optional"));
+	json_array_append_new(list, tool);
 	return 0;
 }
 
-int describe_tools(const struct conf *c, json_t **ret, struct err *e)
+int describe_tools(const struct conf *c, bool tasks, json_t **ret, struct err *e)
 {
 	AUTO_JSON *list = json_array();
 	enum tool_id id;
 
 	for (id = 0; id < TOOL_COUNT; id++)
-		if (describe(c, id, list, e) < 0)
+		if (describe(c, id, tasks, list, e) < 0)
 			return -1;
 	*ret = json_pack("{s:O}", "tools", list);
 	return 0;

@@ -13,8 +13,11 @@
  * tools/list stays under 2000 tokens, because every conversation pays for it.
  */
 
-/* The result of tools/list. Fails when an operator's description is no UTF-8. */
-int describe_tools(const struct conf *c, json_t **ret, struct err *e);
+/*
+ * The result of tools/list; tasks: tell which may be called as a task, as 2025-11-25
+ * wants it. Fails when an operator's description is no UTF-8.
+ */
+int describe_tools(const struct conf *c, bool tasks, json_t **ret, struct err *e);
 
 /* For initialize. The caller frees. */
 char *describe_instructions(const struct conf *c);

@@ -133,12 +133,26 @@ void rpc_add_result(struct buf *b, const json_t *id, const json_t *result)
 }
 
 void rpc_add_error(struct buf *b, const json_t *id, enum rpc_unknown_id unknown,
-		   enum rpc_code code, const char *message)
+		   const struct rpc_error *error)
 {
 	add_head(b, id, unknown);
-	buf_printf(b, ",\"error\":{\"code\":%d,\"message\":", (int)code);
-	rpc_add_string(b, message, strlen(message));
+	buf_printf(b, ",\"error\":{\"code\":%d,\"message\":", (int)error->code);
+	rpc_add_string(b, error->message, strlen(error->message));
+	if (error->data) {
+		buf_puts(b, ",\"data\":");
+		rpc_add_json(b, error->data);
+	}
 	buf_puts(b, "}}");
+}
+
+void rpc_add_notification(struct buf *b, const char *method, const json_t *params)
+{
+	add_head(b, NULL, RPC_OMIT_ID);
+	buf_puts(b, ",\"method\":");
+	rpc_add_string(b, method, strlen(method));
+	buf_puts(b, ",\"params\":");
+	rpc_add_json(b, params);
+	buf_puts(b, "}");
 }
 
 json_t *rpc_text(const char *p, size_t n)

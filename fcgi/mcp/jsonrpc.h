@@ -22,6 +22,10 @@ enum rpc_code {
 	/* What the SDKs of the legacy era use for faults of the transport. */
 	RPC_TRANSPORT = -32000,
 	RPC_NO_SESSION = -32001,
+	/* The modern era's own (SPEC 2026-07-28, streamable-http). */
+	RPC_HEADER_MISMATCH = -32020,
+	RPC_MISSING_CAPABILITY = -32021,
+	RPC_BAD_VERSION = -32022,
 };
 
 enum rpc_kind { RPC_IS_REQUEST, RPC_IS_NOTIFICATION, RPC_IS_RESPONSE };
@@ -46,8 +50,17 @@ enum rpc_unknown_id { RPC_OMIT_ID, RPC_NULL_ID };
 void rpc_add_result(struct buf *b, const json_t *id, const json_t *result);
 /* The same with a result that is JSON text already. */
 void rpc_add_result_text(struct buf *b, const json_t *id, const char *p, size_t n);
+
+struct rpc_error {
+	enum rpc_code code;
+	const char *message;
+	const json_t *data; /* NULL: none */
+};
 void rpc_add_error(struct buf *b, const json_t *id, enum rpc_unknown_id unknown,
-		   enum rpc_code code, const char *message);
+		   const struct rpc_error *error);
+
+/* A notification; params is an object. */
+void rpc_add_notification(struct buf *b, const char *method, const json_t *params);
 
 /* Appends v as compact JSON. */
 void rpc_add_json(struct buf *b, const json_t *v);

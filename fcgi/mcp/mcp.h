@@ -7,16 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "conf/conf.h"
+#include "store/types.h"
 #include "wire/edgemsg.h"
 
 /*
- * MCP over Streamable HTTP, legacy era (2024-11-05 to 2025-11-25): the bytes
- * of one HTTP request in, what to do next out. Nothing here blocks or touches a
- * socket; it reads the store through struct mcp_reads. The edge drives it:
+ * MCP over HTTP, every era on one URL: the bytes of one HTTP request in, what to
+ * do next out. Nothing here blocks or touches a socket; it reads the store
+ * through struct mcp_reads. The edge drives it:
  *
- *	next = mcp_post(server, &reads, &http, &call);
+ *	next = mcp_post(server, &reads, &http, &call);   (or mcp_get, mcp_delete)
  *	MCP_REPLY      write mcp_call_reply(call), then mcp_call_free(call)
  *	MCP_SEND       send mcp_call_message(call) to the runner; on its answer
  *	               next = mcp_call_answer(call, &reads, msg); when it cannot
@@ -24,9 +26,25 @@
  *	MCP_AWAIT_RUN  park until mcp_call_await(call).run_id is terminal or its
  *	               time is over: next = mcp_call_run_done(call, &reads); when
  *	               it cannot be waited for, next = mcp_call_fail(call, ...)
+ *	MCP_STREAM     only after mcp_get(): the request stays as its session's
+ *	               stream, beginning with mcp_call_head()
  *
- * and so on until MCP_REPLY. When the client leaves, mcp_call_free() at any
- * point; what the runner was asked for goes on.
+ * and so on until MCP_REPLY.
+ *
+ * Where the answer goes is mcp_call_way(call), fixed when mcp_post() returns:
+ *
+ *	MCP_WAY_HTTP     one HTTP answer
+ *	MCP_WAY_SSE      an HTTP answer that is a stream as soon as the call waits
+ *	                 for a run: mcp_call_head(), what mcp_call_progress() gives
+ *	                 on the way, at the end mcp_call_frame()
+ *	MCP_WAY_SESSION  202 now; every frame goes to the session's stream (HTTP+SSE
+ *	                 transport of 2024-11-05), whichever process holds it
+ *
+ * When the client leaves: mcp_call_free(), and what the runner was asked for goes
+ * on, unless mcp_call_ends_with_client() (modern era): then the run of
+ * mcp_call_cancel_run() is canceled. A legacy client cancels by a notification,
+ * which arrives as a relayed message (MSG_RELAYED, kind "cancel") at every edge.
+ *
  * A server may be used by all threads at once; a call by one thread at a time
  * (it may move from an accepting thread to the loop). `reads` is a parameter of
  * each step because every thread has its own connection to the store.
@@ -52,14 +70,20 @@ struct mcp_reads {
 struct mcp_http {
 	const char *tenant;
 	const char *content_type;
+	const char *accept;
 	const char *session_id;       /* Mcp-Session-Id */
+	const char *stream_session;   /* ?sessionId=, of the HTTP+SSE transport */
 	const char *protocol_version; /* MCP-Protocol-Version */
+	const char *method;           /* Mcp-Method */
+	const char *name;             /* Mcp-Name */
+	const char *last_event_id;    /* Last-Event-ID */
 	const char *base_url; /* "https://host:port" or "": put in front of paths */
 	const char *body;
 	size_t body_len;
 };
 
-enum mcp_next { MCP_REPLY, MCP_SEND, MCP_AWAIT_RUN };
+enum mcp_next { MCP_REPLY, MCP_SEND, MCP_AWAIT_RUN, MCP_STREAM };
+enum mcp_way { MCP_WAY_HTTP, MCP_WAY_SSE, MCP_WAY_SESSION };
 
 /* An HTTP answer; owned by the call. A body is always application/json. */
 struct mcp_reply {
@@ -90,6 +114,12 @@ void mcp_server_free(struct mcp_server *s);
 
 enum mcp_next mcp_post(struct mcp_server *s, const struct mcp_reads *r,
 		       const struct mcp_http *in, struct mcp_call **ret);
+/*
+ * GET: the stream of a session; the beginning of an HTTP+SSE session; or, by
+ * Last-Event-ID, the rest of an answer that was a stream. 405 for all else.
+ */
+enum mcp_next mcp_get(struct mcp_server *s, const struct mcp_reads *r,
+		      const struct mcp_http *in, struct mcp_call **ret);
 /* DELETE: ends the session (204), 400 without an id, 404 for an unknown one. */
 enum mcp_next mcp_delete(struct mcp_server *s, const struct mcp_reads *r,
 			 const struct mcp_http *in, struct mcp_call **ret);
@@ -105,6 +135,33 @@ enum mcp_next mcp_call_fail(struct mcp_call *c, const struct mcp_reads *r,
 /* The run's row decides whether it has ended, not who woke us. */
 enum mcp_next mcp_call_run_done(struct mcp_call *c, const struct mcp_reads *r);
 void mcp_call_free(struct mcp_call *c); /* NULL is fine */
+
+/* ---- streams */
+enum mcp_way mcp_call_way(const struct mcp_call *c);
+/* The session of the stream (MCP_STREAM, MCP_WAY_SESSION) or of the call; "": none. */
+const char *mcp_call_session(const struct mcp_call *c);
+/* What the stream begins with; may be nothing. */
+void mcp_call_head(struct mcp_call *c, struct buf *b);
+/* An event of the awaited run. True: there is news for mcp_call_progress(). */
+bool mcp_call_note(struct mcp_call *c, const struct store_event *ev);
+/* Appends one frame that tells how far it is. Call it at most every
+ * MCP_PROGRESS_MS. */
+enum { MCP_PROGRESS_MS = 1000 };
+void mcp_call_progress(struct mcp_call *c, struct buf *b);
+/* The reply as a frame; nothing when there is none. */
+void mcp_call_frame(struct mcp_call *c, struct buf *b);
+
+/* ---- the end before the end */
+bool mcp_call_ends_with_client(const struct mcp_call *c);
+/*
+ * The body of MSG_CANCEL for the run that the call waits for or has just asked
+ * for, NULL when there is none or it was handed out. The caller owns it.
+ */
+json_t *mcp_call_cancel_run(const struct mcp_call *c, const char *reason);
+/* Is this the request in hand? id: of the session's client. */
+bool mcp_call_is(const struct mcp_call *c, const char *session_id, const json_t *id);
+/* It was canceled: it gets no answer. */
+enum mcp_next mcp_call_canceled(struct mcp_call *c, const struct mcp_reads *r);
 
 /* Valid after a step that returned the matching enum mcp_next. */
 struct mcp_reply mcp_call_reply(const struct mcp_call *c);

@@ -4,73 +4,11 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/version.h"
+#include "mcp/hello.h"
+#include "mcp/tasks.h"
 #include "mcp/tools.h"
 
-enum { CLIENT_NAME_MAX = 200 };
-
-/* ---- initialize */
-
-static json_t *server_info(void)
-{
-	return json_pack("{s:s, s:s, s:s}", "name", "mcp-sandboxd", "title",
-			 "Persistent Linux sandboxes", "version", MCP_SANDBOXD_VERSION);
-}
-
-static enum mcp_next session_opened(struct mcp_call *c, const struct mcp_reads *r,
-				    const json_t *ok, const struct err *why)
-{
-	AUTO_JSON *result = NULL;
-
-	(void)r;
-	if (!ok)
-		return call_failure(c, why);
-	sessions_add(c->server->sessions, c->tenant, c->session_id, c->version);
-	c->opened = true;
-	result = json_pack("{s:s, s:{s:{}}, s:o, s:s}", "protocolVersion",
-			   c->version->name, "capabilities", "tools", "serverInfo",
-			   server_info(), "instructions", c->server->instructions);
-	return call_result(c, result);
-}
-
-/* Who the client says it is: for the operator's eyes, so bounded and never checked. */
-static json_t *client_word(const struct mcp_call *c, const char *key)
-{
-	const json_t *info = json_object_get(c->msg.params, "clientInfo");
-	const json_t *word = json_object_get(info, key);
-	size_t n = json_string_length(word);
-
-	if (!json_is_string(word))
-		return json_string("");
-	return rpc_text(json_string_value(word),
-			n < CLIENT_NAME_MAX ? n : CLIENT_NAME_MAX);
-}
-
-static enum mcp_next do_initialize(struct mcp_call *c, const struct mcp_reads *r)
-{
-	const char *wanted =
-		json_string_value(json_object_get(c->msg.params, "protocolVersion"));
-	const struct mcp_version *v;
-
-	(void)r;
-	if (c->batch)
-		return call_error(c, RPC_INVALID_REQUEST,
-				  "initialize cannot be part of a batch");
-	if (!wanted)
-		return call_error(c, RPC_BAD_PARAMS, "params.protocolVersion is missing");
-	v = mcp_version_find(wanted);
-	c->version = v ? v : mcp_version_newest();
-	id_new_session(c->session_id);
-	return call_send(c, MSG_SESSION_OPEN,
-			 json_pack("{s:s, s:s, s:s, s:o, s:o}", "tenant", c->tenant,
-				   "session_id", c->session_id, "protocol_version",
-				   c->version->name, "client_name",
-				   client_word(c, "name"), "client_version",
-				   client_word(c, "version")),
-			 session_opened);
-}
-
-/* ---- the others */
+enum { LIST_CACHE_MS = 5 * 60 * 1000 };
 
 static enum mcp_next do_ping(struct mcp_call *c, const struct mcp_reads *r)
 {
@@ -81,6 +19,7 @@ static enum mcp_next do_ping(struct mcp_call *c, const struct mcp_reads *r)
 static enum mcp_next do_tools_list(struct mcp_call *c, const struct mcp_reads *r)
 {
 	const json_t *cursor = json_object_get(c->msg.params, "cursor");
+	const struct str *list;
 
 	(void)r;
 	/* There is one page, so no cursor is ours; an empty one is a client's habit. */
@@ -88,27 +27,94 @@ static enum mcp_next do_tools_list(struct mcp_call *c, const struct mcp_reads *r
 		return call_error(c, RPC_BAD_PARAMS, "params.cursor is none of ours");
 	if (cursor && !json_is_null(cursor) && !json_is_string(cursor))
 		return call_error(c, RPC_BAD_PARAMS, "params.cursor must be a string");
-	return call_result_text(c, c->server->tools_list, c->server->tools_list_len);
+	list = &c->server->tools_list[server_list_form(c->version)];
+	return call_result_text(c, list->p, list->n);
 }
 
-static const struct method {
-	const char *name;
-	unsigned eras;
-	enum mcp_next (*handle)(struct mcp_call *c, const struct mcp_reads *r);
-} methods[] = {
-	{"initialize", MCP_LEGACY, do_initialize},
-	{"ping", MCP_LEGACY, do_ping},
-	{"tools/list", MCP_LEGACY, do_tools_list},
-	{"tools/call", MCP_LEGACY, tool_call},
+/* ---- notifications */
+
+static enum mcp_next relayed(struct mcp_call *c, const struct mcp_reads *r,
+			     const json_t *ok, const struct err *why)
+{
+	(void)c;
+	(void)r;
+	(void)ok;
+	(void)why; /* the run goes on: a cancel may always come too late */
+	return MCP_REPLY;
+}
+
+/*
+ * The request waits at some edge, perhaps another one: all of them are told. Who
+ * canceled what has ended, or never was, is not told anything.
+ */
+static enum mcp_next do_cancelled(struct mcp_call *c, const struct mcp_reads *r)
+{
+	json_t *id = json_object_get(c->msg.params, "requestId");
+	const char *reason = json_get_string(c->msg.params, "reason");
+
+	(void)r;
+	if (!json_is_string(id) && !json_is_integer(id))
+		return MCP_REPLY;
+	return call_send(c, MSG_RELAY,
+			 json_pack("{s:s, s:s, s:O, s:s}", "session_id", c->session_id,
+				   "kind", "cancel", "request_id", id, "reason",
+				   reason ? reason : ""),
+			 relayed);
+}
+
+/* clang-format off */
+static const struct method methods[] = {
+	{"initialize",      MCP_LEGACY, hello_initialize, NULL, NULL, 0},
+	{"server/discover", MCP_MODERN, hello_discover, NULL, "public", LIST_CACHE_MS},
+	{"ping",            MCP_LEGACY, do_ping, NULL, NULL, 0},
+	{"tools/list",      MCP_LEGACY | MCP_MODERN, do_tools_list, NULL, "public", LIST_CACHE_MS},
+	{"tools/call",      MCP_LEGACY | MCP_MODERN, tool_call, "name", NULL, 0},
+	{"tasks/get",       MCP_LEGACY, tasks_get, NULL, NULL, 0},
+	{"tasks/get",       MCP_MODERN, tasks_get_detailed, "taskId", NULL, 0},
+	{"tasks/result",    MCP_LEGACY, tasks_result, NULL, NULL, 0},
+	{"tasks/cancel",    MCP_LEGACY, tasks_cancel, NULL, NULL, 0},
+	{"tasks/cancel",    MCP_MODERN, tasks_cancel_soon, "taskId", NULL, 0},
+	{"tasks/update",    MCP_MODERN, tasks_update, "taskId", NULL, 0},
 };
+static const struct method notifications[] = {
+	{"notifications/cancelled", MCP_LEGACY, do_cancelled, NULL, NULL, 0},
+};
+/* clang-format on */
+
+static const struct method *find(const struct method *table, size_t n, enum mcp_era era,
+				 const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((table[i].eras & era) && strcmp(table[i].name, name) == 0)
+			return &table[i];
+	return NULL;
+}
+
+const struct method *method_find(enum mcp_era era, const char *name)
+{
+	return find(methods, sizeof(methods) / sizeof(methods[0]), era, name);
+}
+
+static enum mcp_next handle_notification(struct mcp_call *c, const struct mcp_reads *r)
+{
+	const struct method *m =
+		find(notifications, sizeof(notifications) / sizeof(notifications[0]),
+		     c->version->era, c->msg.method);
+
+	return m ? m->handle(c, r) : MCP_REPLY; /* taken note of: 202 */
+}
 
 enum mcp_next method_handle(struct mcp_call *c, const struct mcp_reads *r)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-		if ((methods[i].eras & c->version->era) &&
-		    strcmp(methods[i].name, c->msg.method) == 0)
-			return methods[i].handle(c, r);
+	if (c->msg.kind == RPC_IS_RESPONSE)
+		return MCP_REPLY;
+	if (c->msg.kind == RPC_IS_NOTIFICATION)
+		return handle_notification(c, r);
+	c->method = method_find(c->version->era, c->msg.method);
+	if (c->method)
+		return c->method->handle(c, r);
+	if (c->version->era == MCP_MODERN)
+		return call_fault(c, 404, RPC_NO_METHOD, "no method %.100s here",
+				  c->msg.method);
 	return call_error(c, RPC_NO_METHOD, "no method %.100s here", c->msg.method);
 }

@@ -3,15 +3,22 @@
 
 #include <string.h>
 
+#include "base/auto.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "mcp/failure.h"
+#include "mcp/modern.h"
 #include "mcp/run_words.h"
+#include "mcp/tasks.h"
 #include "mcp/tools.h"
 #include "mcp/urls.h"
 #include "wire/denylist.h"
 #include "wire/runspec.h"
 
 enum { WORDS_MAX = 256 * 1024 };
+
+/* A client that knows tasks is given one when the run takes longer than this. */
+enum { TASK_AFTER_MS = 5000 };
 
 int run_tool_check(struct mcp_call *c, struct err *e)
 {
@@ -22,6 +29,7 @@ int run_tool_check(struct mcp_call *c, struct err *e)
 	if (c->server->denylist && denylist_check(c->server->denylist, &spec, e) < 0)
 		return -1;
 	id_new_run(c->run_id);
+	c->run_is_ours = true;
 	c->await = spec.await_completion;
 	c->await_timeout_ms = spec.await_timeout_ms;
 	return 0;
@@ -39,42 +47,44 @@ static json_t *text_of(const json_t *object, const char *key)
 	return json_is_string(v) ? json_incref(v) : json_string("");
 }
 
-/* What every answer about an accepted run carries. */
-static json_t *handle_of(const struct mcp_call *c, const json_t *ok)
+/* What every answer about a run carries; from: the runner's answer or a run object. */
+static json_t *handle_of(const struct mcp_call *c, const json_t *from)
 {
 	struct url u = {.base = c->base_url, .mcp_path = c->server->mcp_path};
 
 	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "run_id", c->run_id, "events_url",
 			 url_events(&u, c->run_id), "status_url",
 			 url_status(&u, c->run_id), "identifier",
-			 text_of(c->args, "identifier"), "sandbox_name",
-			 text_of(ok, "sandbox_name"));
+			 text_of(from, "identifier"), "sandbox_name",
+			 text_of(from, "sandbox_name"));
 }
+
+static enum mcp_next answer_open(struct mcp_call *c, const json_t *from,
+				 const char *words)
+{
+	AUTO_JSON *handle = handle_of(c, from);
+
+	json_object_set_new(handle, "final", json_null());
+	return tool_answer(c, false, words, handle);
+}
+
+/* ---- the run is not waited for to its end */
 
 /* There is no place to wait in, or the run cannot be watched: it goes on all the same. */
 static enum mcp_next cannot_await(struct mcp_call *c, const struct mcp_reads *r,
 				  const json_t *ok, const struct err *why)
 {
 	AUTO_BUF words = BUF_INIT(WORDS_MAX);
+	AUTO_JSON *run = NULL;
+	struct err e = ERR_INIT;
 
-	(void)r;
 	(void)ok;
 	run_words_not_awaited(&words, failure_of(why->kind)->may_show
 					      ? why->msg
 					      : "the server failed inside");
-	json_object_set_new(c->accepted, "final", json_null());
-	return tool_answer(c, false, words.p, c->accepted);
-}
-
-static enum mcp_next answer_final(struct mcp_call *c, json_t *run)
-{
-	const char *state = json_string_value(json_object_get(run, "state"));
-	bool good = state && strcmp(state, "completed") == 0;
-	AUTO_BUF words = BUF_INIT(WORDS_MAX);
-
-	run_words_final(&words, run);
-	json_object_set(c->accepted, "final", run);
-	return tool_answer(c, !good, words.p, c->accepted);
+	if (r->run(r->arg, c->tenant, c->run_id, c->base_url, &run, &e) < 1)
+		run = NULL; /* the handle alone must do */
+	return answer_open(c, run, words.p);
 }
 
 static enum mcp_next answer_unfinished(struct mcp_call *c, const json_t *run)
@@ -82,47 +92,120 @@ static enum mcp_next answer_unfinished(struct mcp_call *c, const json_t *run)
 	AUTO_BUF words = BUF_INIT(WORDS_MAX);
 
 	run_words_unfinished(&words, run, c->await_timeout_ms);
-	json_object_set_new(c->accepted, "final", json_null());
-	return tool_answer(c, false, words.p, c->accepted);
+	return answer_open(c, run, words.p);
 }
 
-static bool ended(const json_t *run)
+/* ---- its end */
+
+bool run_tool_ended(const json_t *run)
 {
-	const char *state = json_string_value(json_object_get(run, "state"));
+	const char *state = json_get_string(run, "state");
 
 	return state && strcmp(state, "queued") != 0 && strcmp(state, "running") != 0;
 }
 
+json_t *run_tool_result(const struct mcp_call *c, json_t *run)
+{
+	const char *state = json_get_string(run, "state");
+	bool good = state && strcmp(state, "completed") == 0;
+	AUTO_BUF words = BUF_INIT(WORDS_MAX);
+	AUTO_JSON *structured = handle_of(c, run);
+
+	run_words_final(&words, run);
+	json_object_set(structured, "final", run);
+	return tool_result(!good, words.p, structured);
+}
+
+static enum mcp_next answer_gone(struct mcp_call *c, int rc, struct err *e)
+{
+	AUTO_JSON *handle = handle_of(c, c->args);
+
+	if (rc == 0)
+		err_set(e, ERR_NOT_FOUND,
+			"run %s was accepted but is gone: retention removed it",
+			c->run_id);
+	json_object_set_new(handle, "final", json_null());
+	return tool_failed(c, e, handle);
+}
+
 /* The row decides, not the clock: a run that ended at the last moment is told whole. */
-static enum mcp_next run_done(struct mcp_call *c, const struct mcp_reads *r)
+static enum mcp_next awaited(struct mcp_call *c, const struct mcp_reads *r)
+{
+	struct err e = ERR_INIT;
+	AUTO_JSON *run = NULL;
+	AUTO_JSON *result = NULL;
+	int rc = r->run(r->arg, c->tenant, c->run_id, c->base_url, &run, &e);
+
+	if (rc < 1)
+		return answer_gone(c, rc, &e);
+	if (!run_tool_ended(run))
+		return c->as_task ? tasks_created(c, run) : answer_unfinished(c, run);
+	result = run_tool_result(c, run);
+	return call_result(c, result);
+}
+
+/* ---- how long it is waited for */
+
+static int64_t at_most(int64_t ms, int64_t limit)
+{
+	return ms < limit ? ms : limit;
+}
+
+static enum mcp_next wait(struct mcp_call *c)
+{
+	int64_t ms = c->await_timeout_ms;
+
+	/* Without a sign of life many clients give up; they shall have the handle. */
+	if (!c->progress.token || (!c->accepts_stream && !c->by_session))
+		ms = at_most(ms, c->server->await_max_ms);
+	if (c->version->era == MCP_MODERN && ms > TASK_AFTER_MS &&
+	    modern_client_has(c, MODERN_EXT_TASKS)) {
+		c->as_task = true; /* its host waits on by tasks/get */
+		ms = TASK_AFTER_MS;
+	}
+	return call_await(c, ms, awaited, cannot_await);
+}
+
+/* A task must be there for tasks/get when the client hears of it: the row is. */
+static enum mcp_next answer_task(struct mcp_call *c, const struct mcp_reads *r)
 {
 	struct err e = ERR_INIT;
 	AUTO_JSON *run = NULL;
 	int rc = r->run(r->arg, c->tenant, c->run_id, c->base_url, &run, &e);
 
-	if (rc == 1 && ended(run))
-		return answer_final(c, run);
-	if (rc == 1)
-		return answer_unfinished(c, run);
-	if (rc == 0)
-		err_set(&e, ERR_NOT_FOUND,
-			"run %s was accepted but is gone: retention "
-			"removed it",
-			c->run_id);
-	json_object_set_new(c->accepted, "final", json_null());
-	return tool_failed(c, &e, c->accepted);
+	if (rc < 1)
+		return answer_gone(c, rc, &e);
+	return tasks_created(c, run);
 }
 
-enum mcp_next run_tool_accepted(struct mcp_call *c, const json_t *ok)
+enum mcp_next run_tool_accepted(struct mcp_call *c, const struct mcp_reads *r,
+				const json_t *ok)
 {
 	AUTO_BUF words = BUF_INIT(WORDS_MAX);
+	AUTO_JSON *handle = NULL;
 
-	c->accepted = handle_of(c, ok);
-	if (c->await) {
-		c->on_answer = cannot_await; /* only mcp_call_fail() may come here */
-		c->on_done = run_done;
-		return MCP_AWAIT_RUN;
-	}
+	c->progress.began_ms = clock_now_ms();
+	c->progress.steps = json_array_size(json_object_get(c->args, "commands"));
+	if (c->as_task)
+		return answer_task(c, r);
+	if (c->await)
+		return wait(c);
 	run_words_accepted(&words);
-	return tool_answer(c, false, words.p, c->accepted);
+	handle = handle_of(c, ok);
+	return tool_answer(c, false, words.p, handle);
+}
+
+enum mcp_next run_tool_resume(struct mcp_call *c, const struct mcp_reads *r,
+			      int64_t left_ms)
+{
+	struct err e = ERR_INIT;
+	AUTO_JSON *run = NULL;
+	int rc = r->run(r->arg, c->tenant, c->run_id, c->base_url, &run, &e);
+
+	c->waits_streaming = true;
+	c->run_is_ours = true;
+	if (rc < 1)
+		return answer_gone(c, rc, &e);
+	c->progress.steps = json_array_size(json_object_get(run, "commands"));
+	return call_await(c, left_ms, awaited, cannot_await);
 }

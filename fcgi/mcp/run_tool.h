@@ -10,6 +10,15 @@
  */
 int run_tool_check(struct mcp_call *c, struct err *e);
 void run_tool_fill(const struct mcp_call *c, json_t *message);
-enum mcp_next run_tool_accepted(struct mcp_call *c, const json_t *ok);
+enum mcp_next run_tool_accepted(struct mcp_call *c, const struct mcp_reads *r,
+				const json_t *ok);
+
+/* Waits on for c->run_id, asked for by an earlier request: mcp_get(). */
+enum mcp_next run_tool_resume(struct mcp_call *c, const struct mcp_reads *r,
+			      int64_t left_ms);
+
+/* The result of an ended run, from its run object. The caller owns it. */
+json_t *run_tool_result(const struct mcp_call *c, json_t *run);
+bool run_tool_ended(const json_t *run);
 
 #endif

@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "mcp/describe.h"
 #include "mcp/jsonrpc.h"
+#include "mcp/methods.h"
+#include "mcp/modern.h"
 
 enum { ERROR_HEAD_MAX = 256 };
 
@@ -32,23 +34,67 @@ static struct runspec_limits limits_of(const struct conf *c)
 	};
 }
 
-int mcp_server_new(const struct conf *c, struct mcp_server **ret, struct err *e)
+enum list_form server_list_form(const struct mcp_version *v)
+{
+	if (v->era == MCP_MODERN)
+		return LIST_MODERN;
+	return v->has_tasks ? LIST_TASKS : LIST_PLAIN;
+}
+
+/* The lists are the same for everyone, so they are made once. */
+static int make_list(const struct conf *c, enum list_form form, struct str *ret,
+		     struct err *e)
 {
 	AUTO_JSON *list = NULL;
+	AUTO_JSON *whole = NULL;
+	char *text;
+
+	if (describe_tools(c, form == LIST_TASKS, &list, e) < 0)
+		return -1;
+	whole = form == LIST_MODERN
+			? modern_result(method_find(MCP_MODERN, "tools/list"), list)
+			: json_incref(list);
+	text = json_dumps(whole, JSON_COMPACT);
+	*ret = (struct str){text, strlen(text)};
+	return 0;
+}
+
+static void free_lists(struct str *lists)
+{
+	for (int i = 0; i < LIST_FORM_COUNT; i++)
+		free((char *)lists[i].p);
+}
+
+static int make_lists(const struct conf *c, struct str *lists, struct err *e)
+{
+	for (int i = 0; i < LIST_FORM_COUNT; i++)
+		if (make_list(c, (enum list_form)i, &lists[i], e) < 0)
+			return -1;
+	return 0;
+}
+
+int mcp_server_new(const struct conf *c, struct mcp_server **ret, struct err *e)
+{
+	struct str lists[LIST_FORM_COUNT] = {0};
 	struct patterns *denylist = NULL;
 	struct mcp_server *s;
 
-	if (describe_tools(c, &list, e) < 0)
+	if (make_lists(c, lists, e) < 0) {
+		free_lists(lists);
 		return -1;
+	}
 	if (c->denylist_enabled &&
-	    patterns_compile(c->denylist_patterns, &denylist, e) < 0)
+	    patterns_compile(c->denylist_patterns, &denylist, e) < 0) {
+		free_lists(lists);
 		return err_wrap(e, "DENYLIST_PATTERNS");
+	}
 	s = xcalloc(1, sizeof(*s));
 	s->public_url = without_slash(c->public_url);
 	s->mcp_path = xstrdup(c->mcp_path);
 	s->instructions = describe_instructions(c);
-	s->tools_list = json_dumps(list, JSON_COMPACT);
-	s->tools_list_len = strlen(s->tools_list);
+	memcpy(s->tools_list, lists, sizeof(lists));
+	s->await_max_ms = c->await_answer_max_ms;
+	s->run_kept_ms = c->max_run_age_s * 1000;
 	s->limits = limits_of(c);
 	s->denylist = denylist;
 	s->sessions = sessions_new();
@@ -63,7 +109,7 @@ void mcp_server_free(struct mcp_server *s)
 	free(s->public_url);
 	free(s->mcp_path);
 	free(s->instructions);
-	free(s->tools_list);
+	free_lists(s->tools_list);
 	patterns_free(s->denylist);
 	sessions_free(s->sessions);
 	free(s);
@@ -105,6 +151,8 @@ char *mcp_error_body(int code, const char *message)
 {
 	AUTO_BUF b = BUF_INIT(6 * strlen(message) + ERROR_HEAD_MAX);
 
-	rpc_add_error(&b, NULL, RPC_OMIT_ID, (enum rpc_code)code, message);
+	rpc_add_error(
+		&b, NULL, RPC_OMIT_ID,
+		&(struct rpc_error){.code = (enum rpc_code)code, .message = message});
 	return xstrndup(b.p, b.len);
 }

@@ -3,6 +3,7 @@
 #define MCP_SERVER_H
 
 #include "base/patterns.h"
+#include "base/str.h"
 #include "mcp/mcp.h"
 #include "mcp/session.h"
 #include "wire/runspec.h"
@@ -11,15 +12,21 @@
  * What all calls of a process share, private to this folder. Made once; only
  * `sessions` changes afterwards and has its own lock.
  */
+enum list_form { LIST_PLAIN, LIST_TASKS, LIST_MODERN, LIST_FORM_COUNT };
+
 struct mcp_server {
 	char *public_url; /* without a slash at its end; "" = by the request */
 	char *mcp_path;
 	char *instructions;
-	char *tools_list; /* the result of tools/list, as JSON */
-	size_t tools_list_len;
+	struct str tools_list[LIST_FORM_COUNT]; /* the results of tools/list, as JSON */
+	int64_t await_max_ms; /* a plain answer comes by then at the latest */
+	int64_t run_kept_ms;  /* how long a run is kept; 0: not bounded by time */
 	struct runspec_limits limits;
 	struct patterns *denylist; /* NULL: off */
 	struct sessions *sessions;
 };
+
+/* Which form of tools/list a version has. */
+enum list_form server_list_form(const struct mcp_version *v);
 
 #endif

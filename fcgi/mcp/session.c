@@ -152,7 +152,7 @@ int sessions_check(struct sessions *s, const struct mcp_reads *r, const char *te
 	if (rc <= 0)
 		return rc;
 	v = mcp_version_find(name);
-	*ret = v ? v : mcp_version_newest();
+	*ret = v && v->era == MCP_LEGACY ? v : mcp_version_newest(MCP_LEGACY);
 	sessions_add(s, tenant, id, *ret);
 	return 1;
 }

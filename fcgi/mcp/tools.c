@@ -33,7 +33,8 @@ static int check_restart(struct mcp_call *c, struct err *e)
 	return check_ref(c, true, e);
 }
 
-static enum mcp_next deleted(struct mcp_call *c, const json_t *ok)
+static enum mcp_next deleted(struct mcp_call *c, const struct mcp_reads *r,
+			     const json_t *ok)
 {
 	const char *identifier =
 		json_string_value(json_object_get(c->args, "identifier"));
@@ -41,6 +42,7 @@ static enum mcp_next deleted(struct mcp_call *c, const json_t *ok)
 	AUTO_JSON *result =
 		json_pack("{s:b, s:s}", "deleted", done, "identifier", identifier);
 
+	(void)r;
 	return tool_answer(c, false,
 			   done ? "deleted: the sandbox and its files are gone; the next "
 				  "run_sandbox with this identifier begins with a new one"
@@ -49,7 +51,8 @@ static enum mcp_next deleted(struct mcp_call *c, const json_t *ok)
 			   result);
 }
 
-static enum mcp_next restarted(struct mcp_call *c, const json_t *ok)
+static enum mcp_next restarted(struct mcp_call *c, const struct mcp_reads *r,
+			       const json_t *ok)
 {
 	static const char *const keys[] = {"identifier", "container_id", "name",
 					   "created_at", "expires_at",   "image"};
@@ -58,6 +61,7 @@ static enum mcp_next restarted(struct mcp_call *c, const json_t *ok)
 	json_t *sandbox = json_object_get(result, "sandbox");
 	size_t i;
 
+	(void)r;
 	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		json_t *v = json_object_get(from, keys[i]);
 
@@ -74,9 +78,11 @@ static enum mcp_next restarted(struct mcp_call *c, const json_t *ok)
 
 const struct tool tools[TOOL_COUNT] = {
 	[TOOL_RUN] = {"run_sandbox", MSG_RUN, run_tool_check, run_tool_fill,
-		      run_tool_accepted},
-	[TOOL_DELETE] = {"delete_sandbox", MSG_DELETE, check_delete, NULL, deleted},
-	[TOOL_RESTART] = {"restart_sandbox", MSG_RESTART, check_restart, NULL, restarted},
+		      run_tool_accepted, true},
+	[TOOL_DELETE] = {"delete_sandbox", MSG_DELETE, check_delete, NULL, deleted,
+			 false},
+	[TOOL_RESTART] = {"restart_sandbox", MSG_RESTART, check_restart, NULL, restarted,
+			  false},
 };
 
 /* ---- tools/call */
@@ -96,10 +102,9 @@ static json_t *as_text(const json_t *structured)
 	return json_pack("{s:s, s:o}", "type", "text", "text", rpc_text(b.p, b.len));
 }
 
-enum mcp_next tool_answer(struct mcp_call *c, bool is_error, const char *words,
-			  const json_t *structured)
+json_t *tool_result(bool is_error, const char *words, const json_t *structured)
 {
-	AUTO_JSON *result =
+	json_t *result =
 		json_pack("{s:[{s:s, s:o}], s:b}", "content", "type", "text", "text",
 			  rpc_text(words, strlen(words)), "isError", is_error);
 
@@ -108,6 +113,14 @@ enum mcp_next tool_answer(struct mcp_call *c, bool is_error, const char *words,
 				      as_text(structured));
 		json_object_set(result, "structuredContent", (json_t *)structured);
 	}
+	return result;
+}
+
+enum mcp_next tool_answer(struct mcp_call *c, bool is_error, const char *words,
+			  const json_t *structured)
+{
+	AUTO_JSON *result = tool_result(is_error, words, structured);
+
 	return call_result(c, result);
 }
 
@@ -119,11 +132,24 @@ enum mcp_next tool_failed(struct mcp_call *c, const struct err *why,
 	return tool_answer(c, true, failure_text(why, words, sizeof(words)), structured);
 }
 
+/* As a task it never began, and that is a protocol error (SPEC 2025-11-25, tasks). */
+static enum mcp_next refused(struct mcp_call *c, const struct err *why)
+{
+	char words[WORDS_MAX];
+
+	if (c->as_task)
+		return call_error(c, failure_of(why->kind)->code, "%s",
+				  failure_text(why, words, sizeof(words)));
+	return tool_failed(c, why, NULL);
+}
+
 static enum mcp_next runner_answered(struct mcp_call *c, const struct mcp_reads *r,
 				     const json_t *ok, const struct err *why)
 {
-	(void)r;
-	return ok ? c->tool->accepted(c, ok) : tool_failed(c, why, NULL);
+	if (ok)
+		return c->tool->accepted(c, r, ok);
+	c->run_is_ours = false;
+	return refused(c, why);
 }
 
 static const struct tool *find_tool(const char *name)
@@ -164,8 +190,12 @@ enum mcp_next tool_call(struct mcp_call *c, const struct mcp_reads *r)
 	if (!json_is_object(c->args))
 		return call_error(c, RPC_BAD_PARAMS,
 				  "params.arguments must be an object");
+	c->as_task = c->version->has_tasks &&
+		     json_is_object(json_object_get(c->msg.params, "task"));
+	if (c->as_task && !c->tool->may_be_task)
+		return call_error(c, RPC_NO_METHOD, "%s cannot be a task", name);
 	if (c->tool->check(c, &e) < 0)
-		return tool_failed(c, &e, NULL);
+		return refused(c, &e);
 	message = json_pack("{s:s, s:O}", "tenant", c->tenant, "args", c->args);
 	if (c->tool->fill)
 		c->tool->fill(c, message);

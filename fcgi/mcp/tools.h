@@ -19,7 +19,9 @@ struct tool {
 	/* Adds what its message has beside tenant and args; NULL: nothing. */
 	void (*fill)(const struct mcp_call *c, json_t *message);
 	/* The runner said yes; may go on to MCP_AWAIT_RUN. */
-	enum mcp_next (*accepted)(struct mcp_call *c, const json_t *ok);
+	enum mcp_next (*accepted)(struct mcp_call *c, const struct mcp_reads *r,
+				  const json_t *ok);
+	bool may_be_task; /* params.task of 2025-11-25 */
 };
 
 extern const struct tool tools[TOOL_COUNT];
@@ -30,6 +32,9 @@ enum mcp_next tool_call(struct mcp_call *c, const struct mcp_reads *r);
 /* A failure in words for the model; structured (NULL: none) must fit the schema. */
 enum mcp_next tool_failed(struct mcp_call *c, const struct err *why,
 			  const json_t *structured);
+
+/* The result of a tool: words for the model, then `structured` (borrowed; NULL: none). */
+json_t *tool_result(bool is_error, const char *words, const json_t *structured);
 
 /* Answers with words for the model, then `structured` (borrowed; NULL: none). */
 enum mcp_next tool_answer(struct mcp_call *c, bool is_error, const char *words,

@@ -1,26 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 #include "mcp/version.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static const struct mcp_version versions[] = {
-	{"2025-11-25", MCP_LEGACY, false, true},
-	{"2025-06-18", MCP_LEGACY, false, false},
-	{"2025-03-26", MCP_LEGACY, true, false},
-	{"2024-11-05", MCP_LEGACY, false, false},
+	{.name = "2026-07-28", .era = MCP_MODERN, .omits_bad_id = true},
+	{.name = "2025-11-25",
+	 .era = MCP_LEGACY,
+	 .omits_bad_id = true,
+	 .resumes = true,
+	 .has_tasks = true},
+	{.name = "2025-06-18", .era = MCP_LEGACY},
+	{.name = "2025-03-26", .era = MCP_LEGACY, .batches = true},
+	{.name = "2024-11-05", .era = MCP_LEGACY},
 };
+
+const struct mcp_version *mcp_version_at(int i)
+{
+	return (size_t)i < sizeof(versions) / sizeof(versions[0]) ? &versions[i] : NULL;
+}
 
 const struct mcp_version *mcp_version_find(const char *name)
 {
-	size_t i;
+	const struct mcp_version *v;
 
-	for (i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
-		if (strcmp(versions[i].name, name) == 0)
-			return &versions[i];
+	for (int i = 0; (v = mcp_version_at(i)); i++)
+		if (strcmp(v->name, name) == 0)
+			return v;
 	return NULL;
 }
 
-const struct mcp_version *mcp_version_newest(void)
+const struct mcp_version *mcp_version_newest(enum mcp_era era)
 {
-	return &versions[0];
+	const struct mcp_version *v = versions;
+
+	while (v->era != era)
+		v++;
+	return v;
 }

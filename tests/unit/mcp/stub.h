@@ -78,6 +78,8 @@ static inline struct conf fake_conf(void)
 		.default_command_timeout_ms = 120000,
 		.max_commands = 100,
 		.default_await_timeout_ms = 30000,
+		.await_answer_max_ms = 50000,
+		.max_run_age_s = 604800,
 		.denylist_enabled = true,
 		.denylist_patterns = deny,
 		.tool_desc_overrides_enabled = true,

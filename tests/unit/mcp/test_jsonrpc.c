@@ -85,15 +85,16 @@ static void what_is_escaped_reads_back_the_same(void **state)
 
 static void an_error_without_an_id_omits_it_or_says_null(void **state)
 {
+	const struct rpc_error x = {.code = RPC_PARSE, .message = "x"};
 	AUTO_BUF b = BUF_INIT(1000);
 
 	(void)state;
-	rpc_add_error(&b, NULL, RPC_OMIT_ID, RPC_PARSE, "x");
+	rpc_add_error(&b, NULL, RPC_OMIT_ID, &x);
 	assert_string_equal(
 		b.p,
 		"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"x\"}}");
 	buf_release(&b);
-	rpc_add_error(&b, NULL, RPC_NULL_ID, RPC_PARSE, "x");
+	rpc_add_error(&b, NULL, RPC_NULL_ID, &x);
 	assert_non_null(strstr(b.p, "\"id\":null"));
 }
 

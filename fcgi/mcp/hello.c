@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "mcp/hello.h"
+
+#include "base/json.h"
+#include "base/version.h"
+#include "mcp/modern.h"
+
+enum { CLIENT_NAME_MAX = 200 };
+
+json_t *hello_server_info(void)
+{
+	return json_pack("{s:s, s:s, s:s}", "name", "mcp-sandboxd", "title",
+			 "Persistent Linux sandboxes", "version", MCP_SANDBOXD_VERSION);
+}
+
+/* ---- what we can, by version */
+
+static bool always(const struct mcp_version *v)
+{
+	(void)v;
+	return true;
+}
+
+static bool has_legacy_tasks(const struct mcp_version *v)
+{
+	return v->has_tasks;
+}
+
+static bool is_modern(const struct mcp_version *v)
+{
+	return v->era == MCP_MODERN;
+}
+
+/*
+ * No tasks.list: who asks cannot be told apart, and then it would show everyone's
+ * (SPEC 2025-11-25, tasks, "Task Isolation and Access Control").
+ */
+static const struct {
+	const char *name;
+	bool (*is_offered)(const struct mcp_version *v);
+	const char *text;
+} capabilities[] = {
+	{"tools", always, "{}"},
+	{"tasks", has_legacy_tasks,
+	 "{\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}"},
+	{"extensions", is_modern, "{\"" MODERN_EXT_TASKS "\":{}}"},
+};
+
+static json_t *capabilities_of(const struct mcp_version *v)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
+		if (capabilities[i].is_offered(v))
+			json_object_set_new(all, capabilities[i].name,
+					    json_loads(capabilities[i].text, 0, NULL));
+	return all;
+}
+
+/* ---- initialize */
+
+static enum mcp_next session_opened(struct mcp_call *c, const struct mcp_reads *r,
+				    const json_t *ok, const struct err *why)
+{
+	AUTO_JSON *result = NULL;
+
+	(void)r;
+	if (!ok)
+		return call_failure(c, why);
+	sessions_add(c->server->sessions, c->tenant, c->session_id, c->version);
+	c->opened = !c->by_session;
+	result = json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", c->version->name,
+			   "capabilities", capabilities_of(c->version), "serverInfo",
+			   hello_server_info(), "instructions", c->server->instructions);
+	return call_result(c, result);
+}
+
+/* Who the client says it is: for the operator's eyes, so bounded and never checked. */
+static json_t *client_word(const struct mcp_call *c, const char *key)
+{
+	const json_t *info = json_object_get(c->msg.params, "clientInfo");
+	const json_t *word = json_object_get(info, key);
+	size_t n = json_string_length(word);
+
+	if (!json_is_string(word))
+		return json_string("");
+	return rpc_text(json_string_value(word),
+			n < CLIENT_NAME_MAX ? n : CLIENT_NAME_MAX);
+}
+
+enum mcp_next hello_initialize(struct mcp_call *c, const struct mcp_reads *r)
+{
+	const char *wanted = json_get_string(c->msg.params, "protocolVersion");
+	const struct mcp_version *v;
+
+	(void)r;
+	if (c->batch)
+		return call_error(c, RPC_INVALID_REQUEST,
+				  "initialize cannot be part of a batch");
+	if (!wanted)
+		return call_error(c, RPC_BAD_PARAMS, "params.protocolVersion is missing");
+	v = mcp_version_find(wanted);
+	c->version = v && v->era == MCP_LEGACY ? v : mcp_version_newest(MCP_LEGACY);
+	/* On the HTTP+SSE transport the session began with its stream. */
+	if (!c->by_session)
+		id_new_session(c->session_id);
+	return call_send(c, MSG_SESSION_OPEN,
+			 json_pack("{s:s, s:s, s:s, s:o, s:o}", "tenant", c->tenant,
+				   "session_id", c->session_id, "protocol_version",
+				   c->version->name, "client_name",
+				   client_word(c, "name"), "client_version",
+				   client_word(c, "version")),
+			 session_opened);
+}
+
+/* ---- server/discover */
+
+enum mcp_next hello_discover(struct mcp_call *c, const struct mcp_reads *r)
+{
+	AUTO_JSON *result = json_pack(
+		"{s:o, s:o, s:s}", "supportedVersions", modern_versions(), "capabilities",
+		capabilities_of(c->version), "instructions", c->server->instructions);
+
+	(void)r;
+	return call_result(c, result);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "mcp/call.h"
+#include "mcp/eventid.h"
+
+/*
+ * Where a call's answer goes, and the frames of those that are streams. Streams of
+ * MCP have two kinds of frames: `endpoint` and `message`.
+ */
+enum { RETRY_MS = 1000, REQUEST_ID_MAX = 256 };
+
+enum mcp_way mcp_call_way(const struct mcp_call *c)
+{
+	if (c->by_session)
+		return MCP_WAY_SESSION;
+	if (c->is_stream ||
+	    (c->accepts_stream && (c->progress.token || c->waits_streaming)))
+		return MCP_WAY_SSE;
+	return MCP_WAY_HTTP;
+}
+
+const char *mcp_call_session(const struct mcp_call *c)
+{
+	return c->session_id;
+}
+
+/* Ids are repeated in every frame, so a long one is not made for that. */
+static bool short_enough(const json_t *v)
+{
+	return !json_is_string(v) || json_string_length(v) <= REQUEST_ID_MAX;
+}
+
+/* Can a client come back for the rest? Only a run's end can be told again. */
+static bool can_resume(const struct mcp_call *c)
+{
+	return c->version->resumes && !c->by_session && c->run_is_ours && c->msg.id &&
+	       short_enough(c->msg.id) &&
+	       (!c->progress.token || short_enough(c->progress.token));
+}
+
+static void add_id(struct mcp_call *c, int64_t place, struct buf *b)
+{
+	struct eventid x = {.place = place,
+			    .until_ms = c->await_until_ms,
+			    .id = c->msg.id,
+			    .token = c->progress.token};
+
+	memcpy(x.run_id, c->run_id, sizeof(x.run_id));
+	buf_puts(b, "id: ");
+	eventid_add(&x, b);
+	buf_puts(b, "\n");
+}
+
+static void add_frame(struct buf *b, const char *p, size_t n)
+{
+	buf_puts(b, "event: message\ndata: ");
+	buf_add(b, p, n);
+	buf_puts(b, "\n\n");
+}
+
+void mcp_call_head(struct mcp_call *c, struct buf *b)
+{
+	c->is_stream = true;
+	if (c->opens_sse) {
+		buf_printf(b, "event: endpoint\ndata: %s?sessionId=%s\n\n",
+			   c->server->mcp_path, c->session_id);
+	} else if (can_resume(c)) {
+		add_id(c, progress_elapsed(&c->progress, clock_now_ms()), b);
+		buf_printf(b, "retry: %d\ndata: \n\n", RETRY_MS);
+	} else if (c->version->resumes) {
+		buf_printf(b, "retry: %d\n\n", RETRY_MS);
+	}
+}
+
+bool mcp_call_note(struct mcp_call *c, const struct store_event *ev)
+{
+	return progress_note(&c->progress, ev) && c->progress.token;
+}
+
+void mcp_call_progress(struct mcp_call *c, struct buf *b)
+{
+	AUTO_BUF text = BUF_INIT(64 * 1024);
+	int64_t place = progress_elapsed(&c->progress, clock_now_ms());
+
+	progress_add(&c->progress, place, &text);
+	if (can_resume(c))
+		add_id(c, place, b);
+	add_frame(b, text.p, text.len);
+}
+
+void mcp_call_frame(struct mcp_call *c, struct buf *b)
+{
+	if (c->reply.len > 0)
+		add_frame(b, c->reply.p, c->reply.len);
+}
+
+bool mcp_call_ends_with_client(const struct mcp_call *c)
+{
+	return c->version->era == MCP_MODERN;
+}
+
+json_t *mcp_call_cancel_run(const struct mcp_call *c, const char *reason)
+{
+	if (!c->run_is_ours)
+		return NULL;
+	return json_pack("{s:s, s:s, s:s}", "tenant", c->tenant, "run_id", c->run_id,
+			 "reason", reason);
+}
+
+bool mcp_call_is(const struct mcp_call *c, const char *session_id, const json_t *id)
+{
+	return c->session_id[0] && strcmp(c->session_id, session_id) == 0 &&
+	       c->msg.kind == RPC_IS_REQUEST && c->msg.id && json_equal(c->msg.id, id);
+}
