@@ -7,6 +7,7 @@
  * and a client that speaks to it. Used by the test programs of this folder.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
