@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/oomfile.h"
 #include "base/auto.h"
 #include "base/io.h"
 #include "base/mem.h"
@@ -206,28 +207,13 @@ int cgroups_open(const char *parent, backend_progress_fn *progress, void *arg,
 int cgroups_oom_kills(const struct cgroups *c, const char *child, uint64_t *ret,
 		      struct err *e)
 {
-	AUTO_FREE char *path = NULL, *digits = NULL;
-	AUTO_BUF text = BUF_INIT(4096);
-	struct str rest, line, word;
-	int64_t n;
+	AUTO_FREE char *path = NULL;
 
 	if (!c->dir[CGROUP_MEMORY])
 		return err_set(e, ERR_NOT_FOUND, "no memory controller");
 	path = xasprintf("%s/%s/%s", c->dir[CGROUP_MEMORY], child,
-			 c->v2 ? "memory.events" : "memory.oom_control");
-	if (io_read_file(path, &text, e) < 0)
-		return -1;
-	rest = (struct str){text.p, text.len};
-	while (str_cut(&rest, '\n', &line)) {
-		if (!str_cut(&line, ' ', &word) || !str_eq(word, "oom_kill"))
-			continue;
-		digits = xstrndup(line.p ? line.p : "", line.n);
-		if (num_parse(digits, 0, INT64_MAX, &n, e) < 0)
-			return -1;
-		*ret = (uint64_t)n;
-		return 0;
-	}
-	return err_set(e, ERR_NOT_FOUND, "the kernel does not count oom kills");
+			 oomfile_name(c->v2 ? 2 : 1));
+	return oomfile_read(path, ret, e);
 }
 
 /* Sends KILL to the members; false: there are none. */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "backend/backend.h"
-#include "backend/local/caps.h"
+#include "backend/caps.h"
 #include "backend/local/cgroup.h"
 #include "backend/local/gateway.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "backend/local/caps.h"
+#include "backend/caps.h"
 #include "backend/local/cgroup.h"
 #include "base/err.h"
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "backend/local/caps.h"
+#include "backend/caps.h"
 #include "base/err.h"
 
 /*

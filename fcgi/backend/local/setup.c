@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "backend/agentfile.h"
 #include "backend/local/box.h"
 #include "backend/local/image.h"
 #include "backend/local/runtime.h"
@@ -62,37 +62,16 @@ static int make_folders(struct local *l, const char *instance, struct err *e)
 	return l->agents_fd < 0 ? err_sys(e, "open %s", l->agents_dir) : 0;
 }
 
-/* conf's path, or beside this program. */
-static int agent_source(const struct conf *c, char **ret, struct err *e)
-{
-	char self[PATH_MAX];
-	ssize_t n;
-
-	if (*c->agent_path) {
-		*ret = xstrdup(c->agent_path);
-		return 0;
-	}
-	n = readlink("/proc/self/exe", self, sizeof self - 1);
-	if (n < 0)
-		return err_sys(e, "find this program's folder");
-	self[n] = '\0';
-	*strrchr(self, '/') = '\0';
-	*ret = xasprintf("%s/%s", self, agent_name);
-	return 0;
-}
-
 /* A copy by its hash: a new version does not change what older sandboxes run. */
 static int copy_agent(struct local *l, struct err *e)
 {
-	AUTO_FREE char *from = NULL, *top = xasprintf("%s/agent", l->conf->data_dir);
+	AUTO_FREE char *top = xasprintf("%s/agent", l->conf->data_dir);
 	AUTO_FREE char *dir = NULL;
-	AUTO_BUF bytes = BUF_INIT(64 << 20);
+	AUTO_BUF bytes = BUF_INIT(AGENTFILE_MAX);
 	char hex[SHA256_HEX_LEN + 1];
 
-	if (agent_source(l->conf, &from, e) < 0)
+	if (agentfile_read(l->conf, &bytes, e) < 0)
 		return -1;
-	if (io_read_file(from, &bytes, e) < 0)
-		return err_wrap(e, "the agent (AGENT_PATH)");
 	sha256_hex(bytes.p, bytes.len, hex);
 	dir = xasprintf("%s/%.16s", top, hex);
 	l->agent_file = xasprintf("%s/%s", dir, agent_name);

@@ -12,7 +12,7 @@
 #include "backend/backend.h"
 #include "backend/local/aptsource.h"
 #include "backend/local/box.h"
-#include "backend/local/caps.h"
+#include "backend/caps.h"
 #include "backend/local/image.h"
 #include "backend/local/netrules.h"
 #include "backend/local/oci.h"

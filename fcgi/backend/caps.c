@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "backend/local/caps.h"
+#include "backend/caps.h"
 
 #include <stdio.h>
 #include <string.h>

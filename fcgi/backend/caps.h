@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BACKEND_LOCAL_CAPS_H
-#define BACKEND_LOCAL_CAPS_H
+#ifndef BACKEND_CAPS_H
+#define BACKEND_CAPS_H
 
 #include <jansson.h>
 #include <stdbool.h>
