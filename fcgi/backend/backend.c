@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/docker/docker.h"
 #include "backend/local/local.h"
 #include "base/buf.h"
 #include "base/sha256.h"
 
-static const struct backend_ops *const backends[] = {&backend_local};
+static const struct backend_ops *const backends[] = {&backend_local, &backend_docker};
 
 const struct backend_ops *backend_find(const char *name)
 {

@@ -124,10 +124,21 @@ int check_origins(const char *v, struct err *e)
 
 int check_image(const char *v, struct err *e)
 {
-	if (!*v || strlen(v) > 64 || !only(str_of(v), "._-") || strchr("._-", v[0]))
+	if (!*v || strlen(v) > 255 || !only(str_of(v), "._-/:@") ||
+	    strchr("._-/:@", v[0]) || strstr(v, "//") || strstr(v, ".."))
+		return err_set(
+			e, ERR_INVALID,
+			"must be the name of an image: 1 to 255 letters, digits and "
+			". _ - / : @ beginning with a letter or digit");
+	return 0;
+}
+
+int check_docker_host(const char *v, struct err *e)
+{
+	if (*v && (strlen(v) > 512 || has_control(v) || !strstr(v, "://")))
 		return err_set(e, ERR_INVALID,
-			       "must be 1 to 64 letters, digits and . _ - beginning with "
-			       "a letter or digit");
+			       "must be unix:///path/of/a/socket, tcp://host:port, "
+			       "http://host:port or https://host:port");
 	return 0;
 }
 
@@ -192,9 +203,10 @@ int check_patterns(const char *v, struct err *e)
 
 int check_backend(const char *v, struct err *e)
 {
-	if (strcmp(v, "docker") == 0 || strcmp(v, "kubernetes") == 0)
+	if (strcmp(v, "kubernetes") == 0)
 		return err_set(e, ERR_INVALID,
-			       "the %s backend is not part of this version; use local",
+			       "the %s backend is not part of this version; use local or "
+			       "docker",
 			       v);
 	return 0;
 }
@@ -205,6 +217,28 @@ int check_network(const char *v, struct err *e)
 		return err_set(e, ERR_INVALID,
 			       "is refused: a sandbox on the host's network reaches the "
 			       "host's own services; use bridge or none");
+	if (!*v || strlen(v) > 64 || !only(str_of(v), "._-") || strchr("._-", v[0]))
+		return err_set(e, ERR_INVALID,
+			       "must be bridge, none, or the name of a network: letters, "
+			       "digits and . _ -");
+	return 0;
+}
+
+static int check_local(const struct conf *c, struct err *e)
+{
+	if (strcmp(c->network_mode, "bridge") != 0 &&
+	    strcmp(c->network_mode, "none") != 0)
+		return err_set(
+			e, ERR_INVALID,
+			"SANDBOX_NETWORK_MODE=%s: the local backend has bridge and "
+			"none",
+			c->network_mode);
+	if (strpbrk(c->image, "/:@"))
+		return err_set(
+			e, ERR_INVALID,
+			"SANDBOX_IMAGE=%s: an image of the local backend is the name "
+			"of a folder, without / : @",
+			c->image);
 	return 0;
 }
 
@@ -217,5 +251,7 @@ int check_whole(const struct conf *c, struct err *e)
 			       c->default_ttl_s, c->max_ttl_s);
 	if (strcmp(c->data_dir, "/") == 0)
 		return err_set(e, ERR_INVALID, "DATA_DIR=/: must be a folder of its own");
+	if (strcmp(c->backend, "local") == 0)
+		return check_local(c, e);
 	return 0;
 }

@@ -21,6 +21,7 @@ int check_caps(const char *v, struct err *e);
 int check_patterns(const char *v, struct err *e);
 int check_backend(const char *v, struct err *e);
 int check_network(const char *v, struct err *e);
+int check_docker_host(const char *v, struct err *e);
 int check_plain_path(const char *v, struct err *e);
 
 /* Rules that span variables; the message names them. */

@@ -35,7 +35,7 @@ struct conf {
 	/* sandboxes */
 	char *backend;      /* SANDBOX_BACKEND local|docker|kubernetes */
 	char *image;        /* SANDBOX_IMAGE default */
-	char *network_mode; /* SANDBOX_NETWORK_MODE bridge|none */
+	char *network_mode; /* SANDBOX_NETWORK_MODE bridge|none|a network's name */
 	bool no_new_privileges;
 	char *cap_drop, *cap_add; /* comma lists without CAP_ */
 	bool caps_strict, caps_bypass_check;
@@ -50,6 +50,16 @@ struct conf {
 	int64_t default_command_timeout_ms;
 	int64_t kill_grace_ms; /* KILL_GRACE_MS 2000: between TERM and KILL */
 	int64_t stdout_max_bytes, stderr_max_bytes;
+
+	/* engines */
+	char *docker_host; /* DOCKER_HOST: "" = the usual sockets */
+	bool docker_tls_verify;
+	char *docker_cert_path; /* DOCKER_CERT_PATH: folder of ca, cert and key.pem */
+	bool auto_build_image;  /* AUTO_BUILD_SANDBOX_IMAGE true */
+	char *dockerfile_path;  /* SANDBOX_DOCKERFILE_PATH: "" = the server's own */
+	char *sandbox_runtime;  /* SANDBOX_RUNTIME: "" = the engine's default */
+	bool read_only;         /* SANDBOX_READ_ONLY false */
+	int64_t disk_mb;        /* SANDBOX_DISK_MB 0: no limit */
 
 	/* runs, limits */
 	int64_t max_runs, max_run_age_s;

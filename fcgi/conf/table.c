@@ -83,13 +83,18 @@ static const struct conf_row general[] = {
 
 static const struct conf_row sandboxes[] = {
 	CHOICE("SANDBOX_BACKEND", backend, "local", "local|docker|kubernetes",
-	       check_backend, "What runs the sandboxes. This version has local."),
+	       check_backend,
+	       "What runs the sandboxes: this machine itself, or a Docker-compatible "
+	       "engine. This version has local and docker."),
 	TEXT("SANDBOX_IMAGE", image, "default", check_image, "name",
-	     "Image of new sandboxes: a folder below DATA_DIR/images."),
-	CHOICE("SANDBOX_NETWORK_MODE", network_mode, "bridge", "bridge|none|host",
-	       check_network,
-	       "bridge: public addresses only; not the host, not private ranges, not "
-	       "other sandboxes. none: no network. host is refused."),
+	     "Image of new sandboxes. local: a folder below DATA_DIR/images. docker: an "
+	     "image's name; default is mcp-sandbox:latest."),
+	TEXT("SANDBOX_NETWORK_MODE", network_mode, "bridge", check_network,
+	     "bridge, none or the name of a network",
+	     "bridge: local: public addresses only; not the host, not private ranges, "
+	     "not other sandboxes; docker: a network of the server's own, on which "
+	     "sandboxes do not reach each other. none: no network. docker: or the name "
+	     "of one of the engine's networks. host is refused."),
 	BOOL("SANDBOX_NO_NEW_PRIVILEGES", no_new_privileges, "true",
 	     "Set-uid programs give nothing in a sandbox."),
 	TEXT("SANDBOX_CAP_DROP", cap_drop, "ALL", NULL, "comma list",
@@ -133,6 +138,34 @@ static const struct conf_row sandboxes[] = {
 	    "Standard output kept of a command; the rest is dropped and said so."),
 	INT("DEFAULT_STDERR_MAX_BYTES", stderr_max_bytes, "1048576", 0, GIB,
 	    "The same for standard error."),
+};
+
+static const struct conf_row engines[] = {
+	TEXT("DOCKER_HOST", docker_host, "", check_docker_host,
+	     "unix:///path, tcp://host:port, http(s)://host:port",
+	     "The engine. Empty: the first socket found of Docker, rootless Docker, "
+	     "rootless Podman, Podman."),
+	BOOL("DOCKER_TLS_VERIFY", docker_tls_verify, "false",
+	     "tcp: with TLS, and only to the engine that ca.pem vouches for."),
+	TEXT("DOCKER_CERT_PATH", docker_cert_path, "", check_plain_path, "path",
+	     "Folder of ca.pem, cert.pem and key.pem; with it tcp means TLS. Empty: "
+	     "~/.docker, when DOCKER_TLS_VERIFY is set."),
+	BOOL("AUTO_BUILD_SANDBOX_IMAGE", auto_build_image, "true",
+	     "Build a missing image from a Dockerfile. It is pulled instead when this is "
+	     "false, or when SANDBOX_IMAGE has a name and SANDBOX_DOCKERFILE_PATH is "
+	     "empty."),
+	TEXT("SANDBOX_DOCKERFILE_PATH", dockerfile_path, "", check_plain_path, "path",
+	     "What a missing image is built from: this file alone, it can COPY nothing. "
+	     "Empty: the server's own recipe."),
+	TEXT("SANDBOX_RUNTIME", sandbox_runtime, "", check_runtime, "name",
+	     "The engine's runtime for sandboxes, such as runsc. Empty: its default."),
+	BOOL("SANDBOX_READ_ONLY", read_only, "false",
+	     "A root file system that nothing can be written to; /workspace, /artifacts "
+	     "and /tmp are volumes."),
+	INT("SANDBOX_DISK_MB", disk_mb, "0", 0, 1000000000,
+	    "Disk of a sandbox in MiB, where the engine's storage driver can limit it; "
+	    "0: "
+	    "no limit."),
 };
 
 static const struct conf_row limits[] = {
@@ -197,6 +230,7 @@ static const struct conf_row policy[] = {
 const struct conf_section conf_sections[] = {
 	SECTION("General", general),
 	SECTION("Sandboxes", sandboxes),
+	SECTION("Docker", engines),
 	SECTION("Runs and limits", limits),
 	SECTION("Logging and policy", policy),
 };

@@ -16,8 +16,8 @@
  * calls at once have connections of their own.
  */
 struct http_target {
-	const char *base;        /* "http://host:port" or "https://…", no slash at its end */
-	const char *unix_socket; /* path; NULL: TCP, by base */
+	const char *base; /* "http://host:port" or "https://…", no slash at its end */
+	const char *unix_socket;                    /* path; NULL: TCP, by base */
 	const char *ca_file, *cert_file, *key_file; /* PEM; NULL: none */
 	bool no_verify; /* https: take any certificate, as Docker's own client can */
 };
@@ -31,10 +31,10 @@ struct http *http_new(const struct http_target *t);
 void http_free(struct http *h);
 
 struct http_call {
-	const char *method;        /* upper case */
-	const char *path;          /* with its query, from '/' */
+	const char *method;         /* upper case */
+	const char *path;           /* with its query, from '/' */
 	const char *const *headers; /* "Name: value", NULL-terminated; NULL: none */
-	const void *body;          /* sent when len > 0 or the method is POST or PUT */
+	const void *body;           /* sent when len > 0 or the method is POST or PUT */
 	size_t len;
 	int64_t timeout_ms; /* whole call; 0: 30 s */
 	size_t answer_max;  /* 0: 1 MiB; more is ERR_LIMIT */

@@ -20,7 +20,8 @@ static bool parse_status(struct str line, int *ret)
 {
 	int i, v = 0;
 
-	if (line.n < 12 || !(starts_with(line, "HTTP/1.1 ") || starts_with(line, "HTTP/1.0 ")))
+	if (line.n < 12 ||
+	    !(starts_with(line, "HTTP/1.1 ") || starts_with(line, "HTTP/1.0 ")))
 		return false;
 	for (i = 9; i < 12; i++) {
 		if (line.p[i] < '0' || line.p[i] > '9')

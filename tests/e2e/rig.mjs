@@ -16,6 +16,7 @@ export const repo = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "
 const variant = process.env.V ?? "release";
 export const binary = process.env.MCP_SANDBOXD ?? path.join(repo, "build", variant, "mcp-sandboxd");
 // The sandboxes' root file system takes minutes: made once, shared by all suites.
+// MCP_TEST_ENV: variables for every server, as JSON: the same suites on another backend.
 const cache = process.env.MCP_TEST_CACHE ?? "/var/cache/mcp-sandboxd-test";
 
 export function shareImages(dataDir) {
@@ -105,6 +106,7 @@ export class Server {
 			HOME: "/root",
 			DATA_DIR: s.dataDir,
 			PORT: String(s.port),
+			...JSON.parse(process.env.MCP_TEST_ENV ?? "{}"),
 			...env,
 		};
 		shareImages(s.dataDir);

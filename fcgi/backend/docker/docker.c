@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend/docker/docker.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "backend/agentfile.h"
+#include "backend/caps.h"
+#include "backend/docker/attach.h"
+#include "backend/docker/container.h"
+#include "backend/docker/image.h"
+#include "backend/docker/network.h"
+#include "backend/docker/oomfiles.h"
+#include "backend/docker/tarball.h"
+#include "base/auto.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/sha256.h"
+
+enum { PROBE_MS = 3000, START_TRIES = 2 };
+
+static struct docker *docker_of(struct backend *b)
+{
+	return (struct docker *)(void *)b;
+}
+
+void docker_say(struct docker *d, const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	d->progress(d->progress_arg, line);
+}
+
+static int check_name(const char *name, struct err *e)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+	if (strncmp(name, "mcp-sbx-", 8) == 0 && strlen(name) < 64 &&
+	    strspn(name, ok) == strlen(name))
+		return 0;
+	return err_set(e, ERR_INVALID, "not the name of a sandbox");
+}
+
+/* True: there is one of ours. An absent one is no error here. */
+static int find(struct docker *d, const char *name, struct container *ret,
+		bool *ret_there, struct err *e)
+{
+	if (check_name(name, e) < 0)
+		return -1;
+	*ret_there = container_find(d, name, ret, e) == 0;
+	if (*ret_there)
+		return 0;
+	if (e->kind != ERR_NOT_FOUND)
+		return -1;
+	*e = (struct err)ERR_INIT;
+	return 0;
+}
+
+/* The image may have been removed since it was looked for. */
+static int make_new(struct docker *d, const struct sandbox_spec *spec, struct err *e)
+{
+	int i;
+
+	for (i = 0; i < START_TRIES; i++) {
+		*e = (struct err)ERR_INIT;
+		if (container_create(d, spec, e) == 0)
+			break;
+		if (e->kind != ERR_NOT_FOUND || i + 1 == START_TRIES)
+			return -1;
+		*e = (struct err)ERR_INIT;
+		if (network_open(d, e) < 0 || image_ensure_present(d, e) < 0)
+			return -1;
+	}
+	if (container_start(d, spec->name, e) < 0) {
+		struct err ignored = ERR_INIT;
+
+		container_remove(d, spec->name, &ignored); /* never used */
+		return -1;
+	}
+	return 0;
+}
+
+/* What is there goes on, when it may. *ret_new: it had to be made. */
+static int bring_up(struct docker *d, const struct sandbox_spec *spec, bool *ret_new,
+		    struct err *e)
+{
+	AUTO_CONTAINER c = {0};
+	bool there;
+
+	if (find(d, spec->name, &c, &there, e) < 0)
+		return -1;
+	if (there && (spec->fresh || strcmp(c.fingerprint, d->fingerprint) != 0)) {
+		if (!spec->fresh)
+			docker_say(d, "%s was made under another policy; it is replaced",
+				   spec->name);
+		if (container_remove(d, spec->name, e) < 0)
+			return -1;
+		there = false;
+	}
+	*ret_new = !there;
+	if (!there)
+		return make_new(d, spec, e);
+	if (c.paused)
+		return container_unpause(d, spec->name, e);
+	return c.running ? 0 : container_start(d, spec->name, e);
+}
+
+static int docker_create(struct backend *b, const struct sandbox_spec *spec,
+			 struct sandbox_info *ret, struct err *e)
+{
+	struct docker *d = docker_of(b);
+	AUTO_CONTAINER c = {0};
+	bool is_new = false;
+
+	if (bring_up(d, spec, &is_new, e) < 0 || container_find(d, spec->name, &c, e) < 0)
+		return err_wrap(e, "start the sandbox");
+	if (!c.running) {
+		err_set(e, ERR_BACKEND,
+			"the sandbox's first process ended at once with exit code %d%s%s",
+			c.exit_code, *c.error ? ": " : "", c.error);
+		return err_wrap(e, "start the sandbox");
+	}
+	*ret = (struct sandbox_info){.name = xstrdup(spec->name),
+				     .container_id = MOVE(c.id),
+				     .image = MOVE(c.image),
+				     .policy_fingerprint = MOVE(c.fingerprint),
+				     .running = true,
+				     .fresh = is_new};
+	return 0;
+}
+
+static int docker_connect(struct backend *b, const char *name, int *ret_fd, struct err *e)
+{
+	struct docker *d = docker_of(b);
+	AUTO_CONTAINER c = {0};
+	bool there;
+
+	if (find(d, name, &c, &there, e) < 0)
+		return -1;
+	if (!there || !c.running)
+		return err_set(e, ERR_NOT_FOUND, "the sandbox does not run");
+	if (c.paused && container_unpause(d, name, e) < 0)
+		return -1;
+	oomfiles_learn(d->oomfiles, name, c.pid, c.id);
+	return attach_agent(d, name, ret_fd, e);
+}
+
+static int docker_stop(struct backend *b, const char *name, struct err *e)
+{
+	struct docker *d = docker_of(b);
+	AUTO_CONTAINER c = {0};
+	bool there;
+
+	if (find(d, name, &c, &there, e) < 0)
+		return -1;
+	oomfiles_forget(d->oomfiles, name);
+	if (!there || !c.running)
+		return 0;
+	if (c.paused && container_unpause(d, name, e) < 0)
+		return -1;
+	return container_stop(d, name, e);
+}
+
+static int docker_remove(struct backend *b, const char *name, bool *ret_existed,
+			 struct err *e)
+{
+	struct docker *d = docker_of(b);
+	AUTO_CONTAINER c = {0};
+	bool there;
+
+	if (find(d, name, &c, &there, e) < 0)
+		return -1;
+	oomfiles_forget(d->oomfiles, name);
+	if (there && container_remove(d, name, e) < 0)
+		return -1;
+	*ret_existed = there;
+	return 0;
+}
+
+static int docker_list(struct backend *b, struct sandbox_list *ret, struct err *e)
+{
+	return container_list(docker_of(b), ret, e);
+}
+
+static int docker_oom_kills(struct backend *b, const char *name, uint64_t *ret,
+			    struct err *e)
+{
+	return oomfiles_read(docker_of(b)->oomfiles, name, ret, e);
+}
+
+static int docker_probe(struct backend *b, struct err *e)
+{
+	struct engine_call c = {
+		.method = "GET", .path = "/_ping", .timeout_ms = PROBE_MS};
+
+	return engine_call(&docker_of(b)->engine, &c, NULL, e);
+}
+
+/* What has no sandbox on it any more goes with the server. */
+static void docker_close(struct backend *b)
+{
+	struct docker *d = docker_of(b);
+	struct sandbox_list l = {0};
+	struct err ignored = ERR_INIT;
+
+	if (d->engine.http && d->network && container_list(d, &l, &ignored) == 0 &&
+	    l.n == 0)
+		network_remove(d);
+	sandbox_list_release(&l);
+	pump_stop(d->pump);
+	engine_close(&d->engine);
+	oomfiles_free(d->oomfiles);
+	json_decref(d->caps);
+	buf_release(&d->agent);
+	pthread_mutex_destroy(&d->image_lock);
+	free(d->fingerprint);
+	free(d->image);
+	free(d->network);
+	free(d);
+}
+
+static int set_policy(struct docker *d, struct err *e)
+{
+	const struct conf *c = d->conf;
+	AUTO_BUF text = BUF_INIT(65536);
+	struct caps caps;
+	char hex[SHA256_HEX_LEN + 1];
+
+	if (caps_parse(c->cap_drop, c->cap_add, &caps, e) < 0)
+		return -1;
+	d->caps = caps_to_json(&caps);
+	buf_printf(&text, "docker %s %d %llx %s %d %lld", c->network_mode,
+		   c->no_new_privileges, (unsigned long long)caps.bits,
+		   c->sandbox_runtime, c->read_only, (long long)c->disk_mb);
+	sha256_hex(text.p, text.len, hex);
+	d->fingerprint = xstrndup(hex, 16);
+	return 0;
+}
+
+/* Ours is for the machine the server runs on. */
+static int check_arch(const struct docker *d, struct err *e)
+{
+	static const struct {
+		const char *machine, *arch;
+	} same[] = {{"x86_64", "amd64"}, {"aarch64", "arm64"}};
+	struct utsname u;
+	size_t i;
+
+	if (uname(&u) < 0)
+		return err_sys(e, "uname");
+	for (i = 0; i < sizeof same / sizeof *same; i++)
+		if (strcmp(u.machine, same[i].machine) == 0 && *d->engine.arch &&
+		    strcmp(d->engine.arch, same[i].arch) != 0)
+			return err_set(e, ERR_BACKEND,
+				       "the engine at %s has %s processors and the agent "
+				       "is built for %s: set AGENT_PATH to one for %s",
+				       d->engine.where, d->engine.arch, same[i].arch,
+				       d->engine.arch);
+	return 0;
+}
+
+static int make_agent_archive(struct docker *d, struct err *e)
+{
+	AUTO_BUF bytes = BUF_INIT(AGENTFILE_MAX);
+
+	if (agentfile_read(d->conf, &bytes, e) < 0)
+		return -1;
+	if (d->conf->read_only) {
+		tarball_file(&d->agent, "agent", 0755, bytes.p, bytes.len);
+	} else {
+		tarball_dir(&d->agent, ".mcp-sandboxd/", 0700);
+		tarball_file(&d->agent, ".mcp-sandboxd/agent", 0755, bytes.p, bytes.len);
+	}
+	tarball_end(&d->agent);
+	return buf_ok(&d->agent) ? 0 : err_set(e, ERR_LIMIT, "the agent is too large");
+}
+
+/* A policy that changed while the server was away. */
+static int replace_outdated(struct docker *d, struct err *e)
+{
+	struct sandbox_list l = {0};
+	size_t i;
+	int rc = container_list(d, &l, e);
+
+	for (i = 0; rc == 0 && i < l.n; i++) {
+		if (strcmp(l.v[i].policy_fingerprint, d->fingerprint) == 0)
+			continue;
+		docker_say(d, "%s was made under another policy; it is removed",
+			   l.v[i].name);
+		rc = container_remove(d, l.v[i].name, e);
+	}
+	sandbox_list_release(&l);
+	return rc;
+}
+
+static int set_up(struct docker *d, struct err *e)
+{
+	if (set_policy(d, e) < 0 || engine_open(d->conf, &d->engine, e) < 0 ||
+	    make_agent_archive(d, e) < 0)
+		return -1;
+	docker_say(d, "%s at %s, API %s, %s", d->engine.is_podman ? "Podman" : "Docker",
+		   d->engine.where, d->engine.api + 2, d->engine.arch);
+	if ((!*d->conf->agent_path && check_arch(d, e) < 0) || network_open(d, e) < 0 ||
+	    replace_outdated(d, e) < 0 || image_ensure_present(d, e) < 0)
+		return -1;
+	return pump_start(&d->pump, e);
+}
+
+static int docker_open(const struct conf *c, const char *instance_id,
+		       backend_progress_fn *progress, void *arg, struct backend **ret,
+		       struct err *e)
+{
+	struct docker *d = xcalloc(1, sizeof *d);
+
+	d->base.ops = &backend_docker;
+	d->conf = c;
+	d->progress = progress;
+	d->progress_arg = arg;
+	snprintf(d->instance, sizeof d->instance, "%s", instance_id);
+	d->image = image_reference(c->image);
+	d->agent = (struct buf)BUF_INIT(AGENTFILE_MAX + 4096);
+	d->oomfiles = oomfiles_new();
+	pthread_mutex_init(&d->image_lock, NULL);
+	if (set_up(d, e) < 0) {
+		docker_close(&d->base);
+		return -1;
+	}
+	*ret = &d->base;
+	return 0;
+}
+
+const struct backend_ops backend_docker = {
+	.name = "docker",
+	.open = docker_open,
+	.probe = docker_probe,
+	.create = docker_create,
+	.connect = docker_connect,
+	.stop = docker_stop,
+	.remove = docker_remove,
+	.list = docker_list,
+	.oom_kills = docker_oom_kills,
+	.close = docker_close,
+};

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// Runs a command with a Docker engine of its own at hand, and the suites' servers set to
+// use it:   node with-docker.mjs COMMAND [ARG...]
+// The engine has a socket, data folder and network namespace of its own, so that one
+// which is already on the machine is never touched, nor its bridge and firewall. The
+// sandboxes' image is the local backend's root file system, imported once and kept in
+// the data folder of the cache.
+import { spawn, execFileSync } from "node:child_process";
+import { once } from "node:events";
+import fs from "node:fs";
+import http from "node:http";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { until } from "./rig.mjs";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const cache = process.env.MCP_TEST_CACHE ?? "/var/cache/mcp-sandboxd-test";
+const image = "mcp-sandbox:test";
+const uidBase = "1879048192";
+
+// One request to an engine; {status, text}.
+export function ask(socketPath, method, where, body) {
+	return new Promise((resolve, reject) => {
+		const r = http.request({ socketPath, method, path: where, headers: body ? { "content-type": "application/json" } : {} }, (answer) => {
+			let text = "";
+			answer.setEncoding("utf8").on("data", (d) => (text += d)).on("end", () => resolve({ status: answer.statusCode, text }));
+		});
+		r.on("error", reject);
+		r.end(body && JSON.stringify(body));
+	});
+}
+
+export class Engine {
+	static async start(args = []) {
+		const engine = new Engine();
+		engine.top = path.join(cache, "docker");
+		engine.run = fs.mkdtempSync("/run/mcp-test-docker-");
+		engine.socket = path.join(engine.run, "docker.sock");
+		engine.args = args;
+		fs.mkdirSync(engine.top, { recursive: true, mode: 0o700 });
+		await engine.up();
+		return engine;
+	}
+
+	// Also after a kill(): the engine again, on the same folders.
+	async up() {
+		const log = path.join(this.run, "log");
+		const out = fs.openSync(log, "a");
+		// ip netns would leave a name behind; unshare leaves nothing.
+		this.child = spawn("unshare", ["--net", "dockerd", "-H", `unix://${this.socket}`,
+			"--data-root", path.join(this.top, "data"), "--exec-root", path.join(this.run, "exec"),
+			"--pidfile", path.join(this.run, "pid"), "--iptables=false", "--ip6tables=false", ...this.args],
+			{ stdio: ["ignore", out, out], detached: true });
+		fs.closeSync(out);
+		this.child.ended = once(this.child, "exit");
+		await until("the engine", 60000, async () => {
+			if (this.child.exitCode !== null) throw new Error(`dockerd ended:\n${fs.readFileSync(log, "utf8").slice(-4000)}`);
+			return (await ask(this.socket, "GET", "/_ping")).status === 200;
+		});
+	}
+
+	// The local backend has made it, or the suites before did.
+	async import() {
+		if ((await ask(this.socket, "GET", `/images/${image}/json`)).status === 200) return;
+		const rootfs = fs.realpathSync(path.join(cache, "images/default/rootfs"));
+		const tar = spawn(path.join(here, "rootfs-tar"), [rootfs, uidBase], { stdio: ["ignore", "pipe", "inherit"] });
+		const [name, tag] = image.split(":");
+		await new Promise((resolve, reject) => {
+			const r = http.request({ socketPath: this.socket, method: "POST", path: `/images/create?fromSrc=-&repo=${name}&tag=${tag}`, headers: { "content-type": "application/x-tar" } }, (answer) => {
+				let text = "";
+				answer.on("data", (d) => (text += d)).on("end", () => (answer.statusCode === 200 && !text.includes('"error"') ? resolve() : reject(new Error(text))));
+			});
+			r.on("error", reject);
+			tar.stdout.pipe(r);
+		});
+	}
+
+	get env() {
+		return { SANDBOX_BACKEND: "docker", DOCKER_HOST: `unix://${this.socket}`, SANDBOX_IMAGE: image, SANDBOX_NETWORK_MODE: "none" };
+	}
+
+	async down(signal = "SIGTERM") {
+		this.child.kill(signal);
+		await this.child.ended;
+	}
+
+	async stop() {
+		await this.down();
+		const left = (await until("the engine's mounts to go", 5000, () => {
+			const mounts = fs.readFileSync("/proc/self/mountinfo", "utf8").split("\n").filter((l) => l.includes(this.run));
+			for (const m of mounts) execFileSync("umount", ["-l", m.split(" ")[4]]);
+			return mounts.length === 0 && "none";
+		}));
+		if (left === "none") fs.rmSync(this.run, { recursive: true, force: true });
+	}
+}
+
+// A stopped server's sandboxes are stopped and keep their files; their data folder is
+// gone, so they go too. Anything else that is left is a fault.
+export async function checkLeft(engine) {
+	const all = JSON.parse((await ask(engine.socket, "GET", "/containers/json?all=1")).text);
+	for (const c of all) await ask(engine.socket, "DELETE", `/containers/${c.Id}?force=1&v=1`);
+	const volumes = JSON.parse((await ask(engine.socket, "GET", "/volumes")).text).Volumes ?? [];
+	const left = all.filter((c) => c.State !== "exited").map((c) => `${c.Names[0]} ${c.State}`);
+	left.push(...volumes.map((v) => `volume ${v.Name}`));
+	if (left.length > 0) throw new Error(`left in the engine: ${left.join(", ")}`);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+	const engine = await Engine.start();
+	let code = 1;
+	try {
+		await engine.import();
+		const child = spawn(process.argv[2], process.argv.slice(3), {
+			stdio: "inherit",
+			env: { ...process.env, MCP_TEST_ENV: JSON.stringify(engine.env), MCP_TEST_ENGINE: engine.socket },
+		});
+		const [ended] = await once(child, "exit");
+		await checkLeft(engine);
+		code = ended ?? 1;
+	} finally {
+		await engine.stop();
+	}
+	process.exitCode = code;
+}
