@@ -46,7 +46,7 @@ CPPFLAGS += -D_GNU_SOURCE -Ifcgi -I. -include fcgi/base/banned.h $(shell pkg-con
 ALL_CFLAGS := -std=gnu17 $(WARN) $(OPT_$(V)) $(CFLAGS)
 LDLIBS += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -pthread
 
-.PHONY: build unit e2e test asan tsan corpora fuzz fuzzers lint check coverage bench fmt docs compdb \
+.PHONY: build unit unit-programs e2e test asan tsan corpora fuzz fuzzers lint check coverage bench fmt docs compdb \
 	install run dev bootstrap clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -92,12 +92,10 @@ $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(LI
 
 unit: $(UNIT) ## unit tests
 	@scripts/run-tests $(UNIT)
+unit-programs: $(UNIT)
 e2e: build ## the whole server behind nginx, with real clients and real sandboxes
-	@if [ -x scripts/run-e2e ]; then scripts/run-e2e; fi
-test: ## all set-up, then build, unit and e2e
-	@scripts/bootstrap test
-	@$(MAKE) --no-print-directory build unit
-	@$(MAKE) --no-print-directory e2e
+	@scripts/run-e2e
+test: ; @scripts/test ## all set-up, then build, unit and e2e
 asan: ; @$(MAKE) --no-print-directory V=asan unit ## unit tests under ASan and UBSan
 tsan: ; @$(MAKE) --no-print-directory V=tsan unit ## unit tests under TSan
 corpora: ; @$(MAKE) --no-print-directory V=asan replay ## every fuzz corpus, under ASan and UBSan

@@ -34,12 +34,17 @@ setting() {
 	printf '%s' "$line"
 }
 
+# need_root WHY: ends here when this user can in no way become root.
+need_root() {
+	[ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null ||
+		die "$1 needs root: run it as root, or install sudo"
+}
+
 # become_root WHY "$@": runs this script again under sudo when we are not root.
 become_root() {
-	local why=$1
+	need_root "$1"
 	shift
 	[ "$(id -u)" -ne 0 ] || return 0
-	command -v sudo >/dev/null || die "$why needs root: run it as root, or install sudo"
 	exec sudo --preserve-env -- "$PWD/scripts/${0##*/}" "$@"
 }
 
@@ -74,7 +79,7 @@ port_is_free() { # address port
 
 # The pid of the server that holds a data folder; fails when none does.
 data_dir_owner() {
-	[ -e "$1/lock" ] || return 1
+	[ -r "$1/lock" ] || return 1
 	flock -n -s "$1/lock" true && return 1
 	head -n 1 "$1/lock"
 }
