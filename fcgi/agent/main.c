@@ -145,14 +145,26 @@ static void close_range_plain(unsigned first, unsigned last)
 		close((int)fd);
 }
 
+/*
+ * glibc's posix_spawn hands its two own signals (32, 33) on as ignored, and libc's
+ * sigaction does not touch them. The kernel's struct is four longs; all zero is the
+ * default action.
+ */
+static void default_action(int sig)
+{
+	static const long dfl[4];
+
+	syscall(SYS_rt_sigaction, sig, dfl, NULL, 8); /* KILL and STOP refuse */
+}
+
 /* Whatever we were started with: known signals, and no descriptor but keep. */
 static void settle(int keep)
 {
-	struct sigaction dfl = {.sa_handler = SIG_DFL}, ign = {.sa_handler = SIG_IGN};
+	struct sigaction ign = {.sa_handler = SIG_IGN};
 	int fd;
 
 	for (int sig = 1; sig < 65; sig++)
-		sigaction(sig, &dfl, NULL); /* KILL, STOP and libc's own refuse */
+		default_action(sig);
 	sigaction(SIGPIPE, &ign, NULL);
 	do {
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -23,6 +23,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,6 +92,11 @@ static inline int agent_child(void *arg)
 	/* A net under the tests that fork without end; does not bind root. */
 	struct rlimit processes = {400, 400};
 
+	/* As glibc's posix_spawn leaves its own two signals. */
+	const long ignored[4] = {(long)SIG_IGN};
+
+	syscall(SYS_rt_sigaction, 32, ignored, NULL, 8);
+	syscall(SYS_rt_sigaction, 33, ignored, NULL, 8);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_NPROC, &processes);
 	if (h.drop_cap_kill)
