@@ -4,9 +4,14 @@
 int store_session_open(struct store *s, const struct store_session *row, struct err *e)
 {
 	static const char sql[] =
-		"INSERT OR IGNORE INTO sessions(session_id, tenant, protocol_version,"
+		"INSERT INTO sessions(session_id, tenant, protocol_version,"
 		" client_name, client_version, created_at, last_seen_at)"
-		" VALUES (?, ?, ?, ?, ?, ?, ?)";
+		" VALUES (?, ?, ?, ?, ?, ?, ?)"
+		" ON CONFLICT (session_id) DO UPDATE SET"
+		" protocol_version = excluded.protocol_version,"
+		" client_name = excluded.client_name,"
+		" client_version = excluded.client_version"
+		" WHERE tenant = excluded.tenant";
 	AUTO_STMT *st = tx_write(s, sql, e);
 
 	if (!st)

@@ -53,6 +53,7 @@ struct store_stats {
 void store_stats(struct store *s, struct store_stats *ret);
 
 /* ---- sessions (sessions.c) */
+/* One that is open takes the version and the client's name of the row. */
 int store_session_open(struct store *s, const struct store_session *row, struct err *e);
 int store_session_close(struct store *s, const char *tenant, const char *id,
 			bool *ret_closed, struct err *e);

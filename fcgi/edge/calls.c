@@ -21,6 +21,8 @@ struct calls {
 	uv_poll_t poll;
 	int fd;
 	struct lot *lot;
+	void (*take_relayed)(struct edge *edge, const json_t *body);
+	struct edge *edge;
 
 	pthread_mutex_t lock; /* what follows */
 	uint64_t next_id;
@@ -122,6 +124,12 @@ static void handle(struct calls *calls, const struct edgemsg *m)
 		send_all_again(calls);
 		return;
 	}
+	if (m->type == MSG_RELAYED) {
+		/* It may be about a client that still waits at the door. */
+		lot_adopt_waiting(calls->lot);
+		calls->take_relayed(calls->edge, m->body);
+		return;
+	}
 	if (m->type != MSG_OK && m->type != MSG_ERR) {
 		log_warn("the runner sent a message of type %d", (int)m->type);
 		return;
@@ -191,6 +199,14 @@ struct calls *calls_new(uv_loop_t *loop, int fd, struct lot *lot)
 	calls->poll.data = calls;
 	watch(calls);
 	return calls;
+}
+
+void calls_on_relayed(struct calls *calls,
+		      void (*relayed)(struct edge *edge, const json_t *body),
+		      struct edge *edge)
+{
+	calls->take_relayed = relayed;
+	calls->edge = edge;
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -24,6 +24,7 @@
 struct calls;
 struct lot;
 struct client;
+struct edge;
 
 /* Embedded in whoever asks; alive until answered() or calls_forget(). */
 struct request {
@@ -41,6 +42,10 @@ struct request {
 
 /* fd: non-blocking, borrowed. */
 struct calls *calls_new(uv_loop_t *loop, int fd, struct lot *lot);
+/* Loop: who takes MSG_RELAYED. */
+void calls_on_relayed(struct calls *calls,
+		      void (*relayed)(struct edge *edge, const json_t *body),
+		      struct edge *edge);
 /* Nothing may be unanswered. The memory goes with the loop's closing. */
 void calls_free(struct calls *calls);
 

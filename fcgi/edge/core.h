@@ -27,7 +27,10 @@ struct edge {
 	struct store_reader *reader;
 	struct mcp_store_reads reads;
 	struct watches *watches;
-	struct streams *streams;
+	struct keepalive *keepalive;
+	struct errands *errands;
+	struct sstreams *sstreams;
+	struct tickets *tickets;
 	bool is_stopping;
 };
 

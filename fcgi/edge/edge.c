@@ -14,10 +14,14 @@
 #include "base/log.h"
 #include "edge/calls.h"
 #include "edge/core.h"
+#include "edge/errand.h"
+#include "edge/keepalive.h"
 #include "edge/lockdown.h"
 #include "edge/lot.h"
+#include "edge/relay.h"
+#include "edge/sstream.h"
 #include "edge/stats.h"
-#include "edge/stream.h"
+#include "edge/ticket.h"
 #include "edge/touch.h"
 #include "edge/watch.h"
 #include "edge/workers.h"
@@ -43,7 +47,10 @@ static void close_handles(void *arg)
 	struct process *p = arg;
 
 	touch_stop(p->touch);
-	streams_free(p->edge.streams);
+	tickets_free(p->edge.tickets);
+	sstreams_free(p->edge.sstreams);
+	errands_free(p->edge.errands);
+	keepalive_free(p->edge.keepalive);
 	watches_free(p->edge.watches);
 	calls_free(p->edge.calls);
 	lot_free(p->edge.lot);
@@ -163,8 +170,13 @@ static void build_loop(struct process *p)
 	edge->lot = lot_new(&edge->loop, places(edge->conf), edge->stats);
 	edge->calls = calls_new(&edge->loop, p->args->runner_fd, edge->lot);
 	edge->watches = watches_new(&edge->loop, p->args->doorbell_fd, edge->reader);
-	edge->streams = streams_new(edge, p->args->keepalive_ms ? p->args->keepalive_ms
-								: STREAM_KEEPALIVE_MS);
+	edge->keepalive =
+		keepalive_new(&edge->loop, p->args->keepalive_ms ? p->args->keepalive_ms
+								 : KEEPALIVE_MS);
+	edge->errands = errands_new(edge);
+	edge->sstreams = sstreams_new(edge);
+	edge->tickets = tickets_new();
+	calls_on_relayed(edge->calls, relay_received, edge);
 	p->touch = touch_start(edge);
 	watch_process(p);
 }

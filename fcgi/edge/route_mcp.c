@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "edge/lot.h"
+#include "edge/query.h"
+#include "edge/sstream.h"
 #include "edge/ticket.h"
 
-enum { BASE_URL_MAX = 320 };
+enum { BASE_URL_MAX = 320, SESSION_MAX = 64 };
 
 /* -32600, invalid request: the body was not taken (mcp.md has no code of its own). */
 enum { RPC_INVALID_REQUEST = -32600 };
@@ -44,10 +47,41 @@ static struct mcp_http view(struct worker *w, struct http *h, const struct buf *
 	};
 }
 
+typedef enum mcp_next begin_fn(struct mcp_server *s, const struct mcp_reads *r,
+			       const struct mcp_http *in, struct mcp_call **ret);
+
+static begin_fn *begin_of(enum http_method method)
+{
+	if (method == HTTP_POST)
+		return mcp_post;
+	return method == HTTP_GET ? mcp_get : mcp_delete;
+}
+
+/* A GET that may become its session's stream. */
+static bool is_stream(const struct http *h, const struct mcp_call *call,
+		      enum mcp_next next)
+{
+	return h->method == HTTP_GET && (next == MCP_STREAM || next == MCP_SEND) &&
+	       !mcp_call_is_stream(call);
+}
+
+static void hold_stream(struct worker *w, struct http *h, struct mcp_call *call,
+			enum mcp_next next)
+{
+	struct err e = ERR_INIT;
+
+	if (lot_take_place(w->edge->lot, &e) == 0) {
+		sstream_park(w->edge, h, call, next);
+		return;
+	}
+	mcp_call_free(call);
+	http_fail(h, &e);
+}
+
 void route_mcp(struct worker *w, struct http *h)
 {
 	AUTO_BUF body = BUF_INIT((size_t)w->edge->conf->max_body_bytes);
-	char base_url[BASE_URL_MAX];
+	char base_url[BASE_URL_MAX], stream_session[SESSION_MAX] = "";
 	struct err e = ERR_INIT;
 	struct mcp_call *call;
 	struct mcp_http in;
@@ -58,8 +92,12 @@ void route_mcp(struct worker *w, struct http *h)
 		return;
 	}
 	in = view(w, h, &body, base_url);
-	next = h->method == HTTP_POST
-		       ? mcp_post(w->edge->mcp, &w->reads.reads, &in, &call)
-		       : mcp_delete(w->edge->mcp, &w->reads.reads, &in, &call);
-	ticket_go_on(w->edge, h, &w->reads.reads, call, next, body.len);
+	if (h->method == HTTP_POST && query_get(h->query, "sessionId", stream_session,
+						sizeof(stream_session)) != QUERY_ABSENT)
+		in.stream_session = stream_session;
+	next = begin_of(h->method)(w->edge->mcp, &w->reads.reads, &in, &call);
+	if (is_stream(h, call, next))
+		hold_stream(w, h, call, next);
+	else
+		ticket_go_on(w->edge, h, &w->reads.reads, call, next, body.len);
 }

@@ -17,8 +17,8 @@ struct route {
 };
 
 static const struct route routes[] = {
-	{true, "", HTTP_POST | HTTP_DELETE, false, STATS_MCP, route_mcp},
-	{true, "/", HTTP_POST | HTTP_DELETE, false, STATS_MCP, route_mcp},
+	{true, "", HTTP_GET | HTTP_POST | HTTP_DELETE, false, STATS_MCP, route_mcp},
+	{true, "/", HTTP_GET | HTTP_POST | HTTP_DELETE, false, STATS_MCP, route_mcp},
 	{true, "/events", HTTP_GET, false, STATS_EVENTS, route_events},
 	{true, "/runs/*", HTTP_GET | HTTP_HEAD, false, STATS_RUN, route_run},
 	{true, "/runs/*/commands/*/*", HTTP_GET | HTTP_HEAD, false, STATS_OUTPUT,

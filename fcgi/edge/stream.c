@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "edge/client.h"
+#include "edge/keepalive.h"
 #include "edge/lot.h"
+#include "edge/sse.h"
 #include "edge/watch.h"
 
 enum {
@@ -23,21 +24,14 @@ enum {
 struct stream {
 	struct client client; /* first */
 	struct watcher watcher;
+	struct beat beat;
 	struct edge *edge;
-	struct chunk *head;          /* of the answer, until it is sent */
-	int64_t last_seq;            /* of what is queued or sent */
-	int64_t due_ms;              /* when a keep-alive is due */
-	struct stream *next, **link; /* by due_ms; link NULL: not listed */
-	bool run_has_ended;          /* as seen when it had caught up */
-	bool is_behind;              /* the store has more than was handed out */
+	struct chunk *head; /* of the answer, until it is sent */
+	int64_t last_seq;   /* of what is queued or sent */
+	bool run_has_ended; /* as seen when it had caught up */
+	bool is_behind;     /* the store has more than was handed out */
 	bool has_caught_up; /* once, so that a run that ended already is noticed */
 	char run_id[STORE_RUN_ID_SIZE];
-};
-
-struct streams {
-	int64_t keepalive_ms;
-	struct chunk *keepalive;
-	struct stream *first, **last; /* all wait equally long: a queue is sorted */
 };
 
 static struct stream *of_client(struct client *c)
@@ -45,32 +39,9 @@ static struct stream *of_client(struct client *c)
 	return (struct stream *)c;
 }
 
-static void unlist(struct streams *all, struct stream *s)
-{
-	if (!s->link)
-		return;
-	*s->link = s->next;
-	if (s->next)
-		s->next->link = s->link;
-	else
-		all->last = s->link;
-	s->link = NULL;
-}
-
-/* Something was sent: the next keep-alive is a whole interval away. */
-static void postpone(struct streams *all, struct stream *s)
-{
-	unlist(all, s);
-	s->due_ms = clock_mono_ms() + all->keepalive_ms;
-	s->next = NULL;
-	s->link = all->last;
-	*all->last = s;
-	all->last = &s->next;
-}
-
 static void send_chunk(struct stream *s, struct chunk *k)
 {
-	postpone(s->edge->streams, s);
+	keepalive_postpone(s->edge->keepalive, &s->beat);
 	client_send(&s->client, k);
 }
 
@@ -184,7 +155,7 @@ static void on_gone(struct client *c)
 	struct stream *s = of_client(c);
 
 	stats_gauge_add(s->edge->stats, STATS_STREAMS, -1);
-	unlist(s->edge->streams, s);
+	keepalive_remove(s->edge->keepalive, &s->beat);
 	watch_remove(s->edge->watches, &s->watcher);
 }
 
@@ -207,13 +178,8 @@ static const struct client_ops stream_ops = {
 static struct chunk *make_head(struct http *h)
 {
 	AUTO_BUF b = BUF_INIT(HEAD_MAX);
-	AUTO_BUF headers = BUF_INIT(HEAD_MAX);
-	struct reply r = {.status = 200, .type = "text/event-stream"};
 
-	buf_puts(&headers, "X-Accel-Buffering: no\r\n");
-	buf_add(&headers, h->cors->p, h->cors->len);
-	r.headers = headers.p;
-	reply_add_head(&r, -1, &b);
+	sse_add_head(&b, h->cors);
 	buf_printf(&b, "retry: %d\n\n", RETRY_MS);
 	return chunk_new(b.p, b.len);
 }
@@ -229,43 +195,11 @@ void stream_park(struct edge *edge, struct http *h, const char *run_id, int64_t 
 	s->edge = edge;
 	s->last_seq = after_seq;
 	s->watcher.event = on_event;
+	s->beat.client = &s->client;
 	s->head = make_head(h);
 	stats_count(h->stats, h->route, 200);
 	http_log(h->log, h->method_name, h->path, 200, h->started_us);
 	http_detach(h, &fd, &id);
 	client_init(&s->client, &stream_ops, fd, id);
 	lot_park(edge->lot, &s->client);
-}
-
-static void on_tick(void *arg)
-{
-	struct streams *all = arg;
-	int64_t now = clock_mono_ms();
-	struct stream *s;
-
-	while ((s = all->first) && s->due_ms <= now) {
-		postpone(all, s);
-		/* A full queue is not silent; its socket is just not read. */
-		if (s->client.count == 0 && client_has_room(&s->client))
-			client_send(&s->client, chunk_get(all->keepalive));
-	}
-}
-
-struct streams *streams_new(struct edge *edge, int64_t keepalive_ms)
-{
-	static const char line[] = ": keepalive\n\n";
-	struct streams *all = xcalloc(1, sizeof(*all));
-
-	all->keepalive_ms = keepalive_ms;
-	all->keepalive = chunk_new(line, sizeof(line) - 1);
-	all->last = &all->first;
-	watches_on_tick(edge->watches, on_tick, all);
-	return all;
-}
-
-void streams_free(struct streams *all)
-{
-	assert(!all->first);
-	chunk_put(all->keepalive);
-	free(all);
 }

@@ -12,17 +12,8 @@
  * `after_seq` from the store, in bounded batches as its socket drains, and then
  * lives on what the watches hand out. A reader too slow for that is back at
  * replaying: it costs one queue, whatever it misses. It ends after the run's
- * last event. Every KEEPALIVE_MS of silence a comment line is sent, by one
- * timer for all.
+ * last event.
  */
-struct streams;
-
-enum { STREAM_KEEPALIVE_MS = 15000 };
-
-/* Loop; before the first stream. keepalive_ms is STREAM_KEEPALIVE_MS but in tests. */
-struct streams *streams_new(struct edge *edge, int64_t keepalive_ms);
-void streams_free(struct streams *all);
-
 /*
  * Accepting thread, with a place in the lot: h becomes a stream. The caller has
  * checked that the run is there.

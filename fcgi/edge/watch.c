@@ -38,8 +38,6 @@ struct watches {
 	struct store_reader *reader;
 	int64_t last_id, data_version;
 	size_t nruns;
-	void (*on_tick)(void *arg);
-	void *tick_arg;
 	/* The watcher whose turn is next while an event is handed out, so that
 	 * watchers may leave meanwhile. */
 	struct watcher *cursor;
@@ -168,8 +166,6 @@ static void on_tick(uv_timer_t *timer)
 		all->data_version = version;
 		pump(all);
 	}
-	if (all->on_tick)
-		all->on_tick(all->tick_arg);
 }
 
 struct watches *watches_new(uv_loop_t *loop, int doorbell_fd, struct store_reader *reader)
@@ -187,12 +183,6 @@ struct watches *watches_new(uv_loop_t *loop, int doorbell_fd, struct store_reade
 	all->doorbell.data = all->tick.data = all->again.data = all;
 	uv_poll_start(&all->doorbell, UV_READABLE, on_doorbell);
 	return all;
-}
-
-void watches_on_tick(struct watches *all, void (*tick)(void *arg), void *arg)
-{
-	all->on_tick = tick;
-	all->tick_arg = arg;
 }
 
 static void on_closed(uv_handle_t *handle)

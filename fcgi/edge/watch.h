@@ -47,11 +47,9 @@ struct watcher {
 	struct watch *watch; /* NULL: not watching */
 };
 
-/* reader and fd are borrowed. tick (may be NULL) is called once a second while
- * anybody watches. */
+/* reader and fd are borrowed. */
 struct watches *watches_new(uv_loop_t *loop, int doorbell_fd,
 			    struct store_reader *reader);
-void watches_on_tick(struct watches *all, void (*tick)(void *arg), void *arg);
 /* Nobody may watch. The memory goes with the loop's closing. */
 void watches_free(struct watches *all);
 

@@ -138,10 +138,14 @@ void mcp_call_free(struct mcp_call *c); /* NULL is fine */
 
 /* ---- streams */
 enum mcp_way mcp_call_way(const struct mcp_call *c);
+/* The answer must be a stream even if nothing was waited for. */
+bool mcp_call_is_stream(const struct mcp_call *c);
 /* The session of the stream (MCP_STREAM, MCP_WAY_SESSION) or of the call; "": none. */
 const char *mcp_call_session(const struct mcp_call *c);
 /* What the stream begins with; may be nothing. */
 void mcp_call_head(struct mcp_call *c, struct buf *b);
+/* Is it worth hearing of more than the run's end? */
+bool mcp_call_wants_progress(const struct mcp_call *c);
 /* An event of the awaited run. True: there is news for mcp_call_progress(). */
 bool mcp_call_note(struct mcp_call *c, const struct store_event *ev);
 /* Appends one frame that tells how far it is. Call it at most every

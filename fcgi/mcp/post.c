@@ -157,6 +157,17 @@ enum mcp_next mcp_post(struct mcp_server *s, const struct mcp_reads *r,
 
 /* ---- DELETE */
 
+static enum mcp_next stream_told(struct mcp_call *c, const struct mcp_reads *r,
+				 const json_t *ok, const struct err *why)
+{
+	(void)r;
+	(void)ok;
+	(void)why; /* the session is closed all the same */
+	c->status = 204;
+	return MCP_REPLY;
+}
+
+/* Its stream may be held by any edge. */
 static enum mcp_next session_closed(struct mcp_call *c, const struct mcp_reads *r,
 				    const json_t *ok, const struct err *why)
 {
@@ -164,8 +175,10 @@ static enum mcp_next session_closed(struct mcp_call *c, const struct mcp_reads *
 	if (!ok)
 		return call_failure(c, why);
 	sessions_forget(c->server->sessions, c->session_id);
-	c->status = 204;
-	return MCP_REPLY;
+	return call_send(c, MSG_RELAY,
+			 json_pack("{s:s, s:s}", "session_id", c->session_id, "kind",
+				   "closed"),
+			 stream_told);
 }
 
 bool post_is_modern_header(const struct mcp_http *in)

@@ -202,7 +202,7 @@ enum mcp_next run_tool_resume(struct mcp_call *c, const struct mcp_reads *r,
 	AUTO_JSON *run = NULL;
 	int rc = r->run(r->arg, c->tenant, c->run_id, c->base_url, &run, &e);
 
-	c->waits_streaming = true;
+	c->is_stream = true;
 	c->run_is_ours = true;
 	if (rc < 1)
 		return answer_gone(c, rc, &e);

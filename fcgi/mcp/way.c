@@ -23,6 +23,11 @@ enum mcp_way mcp_call_way(const struct mcp_call *c)
 	return MCP_WAY_HTTP;
 }
 
+bool mcp_call_is_stream(const struct mcp_call *c)
+{
+	return c->is_stream;
+}
+
 const char *mcp_call_session(const struct mcp_call *c)
 {
 	return c->session_id;
@@ -76,9 +81,14 @@ void mcp_call_head(struct mcp_call *c, struct buf *b)
 	}
 }
 
+bool mcp_call_wants_progress(const struct mcp_call *c)
+{
+	return c->progress.token && mcp_call_way(c) != MCP_WAY_HTTP;
+}
+
 bool mcp_call_note(struct mcp_call *c, const struct store_event *ev)
 {
-	return progress_note(&c->progress, ev) && c->progress.token;
+	return progress_note(&c->progress, ev) && mcp_call_wants_progress(c);
 }
 
 void mcp_call_progress(struct mcp_call *c, struct buf *b)

@@ -332,7 +332,11 @@ static void delete_ends_the_session(void **state)
 	assert_int_equal(mcp_call_message(c).type, MSG_SESSION_CLOSE);
 	assert_string_equal(str_at(mcp_call_message(c).body, "session_id"), SESSION_NEW);
 	assert_int_equal(answer(c, &r, MSG_OK, json_pack("{s:b}", "closed", 1)),
-			 MCP_REPLY);
+			 MCP_SEND);
+	/* Its stream, if there is one, ends wherever it is. */
+	assert_int_equal(mcp_call_message(c).type, MSG_RELAY);
+	assert_string_equal(str_at(mcp_call_message(c).body, "kind"), "closed");
+	assert_int_equal(answer(c, &r, MSG_OK, json_object()), MCP_REPLY);
 	assert_int_equal(mcp_call_reply(c).status, 204);
 	assert_int_equal(mcp_call_reply(c).body_len, 0);
 	mcp_call_free(c);
