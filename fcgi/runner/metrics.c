@@ -8,7 +8,7 @@ const double metrics_bounds[METRICS_BUCKETS] = {0.005, 0.01, 0.025, 0.05, 0.1, 0
 
 void metrics_observe_us(struct histogram *h, int64_t us)
 {
-	double s = (double)us / 1e6;
+	double s = us > 0 ? (double)us / 1e6 : 0; /* the wall clock was set back */
 
 	h->count++;
 	h->sum += s;

@@ -88,36 +88,52 @@ static void take(struct run *run, size_t index, enum store_stream which, const u
 	}
 }
 
+static void cut(struct run *run, size_t index, enum store_stream which)
+{
+	struct stream *st = &run->cmds[index].streams[which];
+
+	st->dropped += (int64_t)st->ntail;
+	st->ntail = 0;
+	st->truncated = true;
+	store_bytes(run, index, which, "", 0);
+}
+
 int output_add(struct run *run, size_t index, const struct ap_output *o, struct err *e)
 {
 	enum store_stream which = o->stream == AP_STDOUT ? STORE_STDOUT : STORE_STDERR;
 	struct stream *st = &run->cmds[index].streams[which];
-	uint64_t have = (uint64_t)st->stored + st->ntail;
-	size_t skip, n = o->bytes.n;
+	uint64_t have = output_done(st) + st->ntail;
 	int64_t room = cap_of(run, which) - (int64_t)have;
+	size_t skip, n = o->bytes.n, keep;
 
-	if (o->offset > have)
+	/* After the cut nothing is kept, so nothing can be missing. */
+	if (o->offset > have && !st->truncated)
 		return err_set(e, ERR_INVALID,
 			       "the agent left out output between %llu and %llu",
 			       (unsigned long long)have, (unsigned long long)o->offset);
+	if (o->offset > have) {
+		st->dropped += (int64_t)(o->offset - have);
+		have = o->offset;
+	}
 	skip = have - o->offset < n ? (size_t)(have - o->offset) : n;
 	n -= skip;
-	if (room < 0 || n > (size_t)room)
-		return err_set(e, ERR_INVALID, "the agent sent more output than its cap");
-	take(run, index, which, o->bytes.p + skip, n);
+	keep = st->truncated || room <= 0 ? 0 : n < (size_t)room ? n : (size_t)room;
+	take(run, index, which, o->bytes.p + skip, keep);
+	if (n > keep && !st->truncated)
+		cut(run, index, which);
+	st->dropped += (int64_t)(n - keep);
 	run->want_ack = true;
+	turn_dirty(run->sb->r);
 	return 0;
 }
 
-static void end_stream(struct run *run, size_t index, enum store_stream which, bool cut,
-		       struct store_command *c)
+static void end_stream(struct run *run, size_t index, enum store_stream which,
+		       bool was_cut, struct store_command *c)
 {
 	struct stream *st = &run->cmds[index].streams[which];
 
-	if (cut && !st->truncated) {
-		st->truncated = true;
-		st->ntail = 0;
-		store_bytes(run, index, which, "", 0);
+	if (was_cut && !st->truncated) {
+		cut(run, index, which);
 	} else if (st->ntail > 0) {
 		store_bytes(run, index, which, st->tail, st->ntail);
 		st->ntail = 0;

@@ -10,8 +10,17 @@
  * in memory, not acknowledged, until the rest comes or the stream ends.
  */
 
-/* -1: the agent lies about its offsets, in words. */
+/*
+ * -1: the agent lies about its offsets, in words. What it sends beyond the cap is
+ * dropped: it lies, or it had another cap when it started the command.
+ */
 int output_add(struct run *run, size_t index, const struct ap_output *o, struct err *e);
+
+/* All before this offset is dealt with: what RESUME and ACK say. */
+static inline uint64_t output_done(const struct stream *st)
+{
+	return (uint64_t)(st->stored + st->dropped);
+}
 
 /*
  * The command ended. Its last bytes are stored; of a stream that was cut, half a

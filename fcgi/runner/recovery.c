@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "runner/audit.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
 #include "runner/turn.h"
@@ -284,14 +283,19 @@ void recovery_begin(struct runner *r)
 static void try_store(uv_timer_t *t)
 {
 	struct runner *r = t->data;
+	const struct store_audit_row row = {.at = clock_now_ms(),
+					    .tenant = STORE_TENANT_DEFAULT,
+					    .actor = "server",
+					    .action = "store_recovered",
+					    .subject = "database"};
 	struct store_commit_info info;
-	struct err e = ERR_INIT;
+	struct err e = ERR_INIT, ignored = ERR_INIT;
 
 	if (r->phase != PHASE_STORE_FAILED || control_pending(r->control) > 0)
 		return;
-	audit(r, STORE_TENANT_DEFAULT, "store_recovered", NULL);
-	r->dirty = false;
-	if (store_commit(r->store, &info, &e) < 0) {
+	if (store_audit(r->store, &row, &e) < 0 ||
+	    store_commit(r->store, &info, &e) < 0) {
+		store_commit(r->store, &info, &ignored); /* begins afresh */
 		snprintf(r->store_words, sizeof(r->store_words), "%s", e.msg);
 		return;
 	}

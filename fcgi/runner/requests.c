@@ -261,6 +261,10 @@ void requests_handle(struct runner *r, struct replyto to, const struct edgemsg *
 	const struct handler *h = &handlers[m->type < MSG_TYPE_COUNT ? m->type : 0];
 	struct err e = ERR_INIT;
 
-	if (may(r, h, &e) < 0 || h->fn(r, to, m->body, &e) < 0)
-		edges_err(r->edges, to, &e);
+	if (may(r, h, &e) == 0 && h->fn(r, to, m->body, &e) == 0)
+		return;
+	/* The transaction is lost: the commit of this turn finds out and recovers. */
+	if (e.kind == ERR_STORE)
+		turn_dirty(r);
+	edges_err(r->edges, to, &e);
 }

@@ -47,6 +47,11 @@ static void stored(const struct run *run, int rc, const struct err *e)
 	turn_dirty(run->sb->r);
 }
 
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* ---- start */
 
 static void read_oom(struct run *run, struct command *c)
@@ -58,11 +63,15 @@ static void read_oom(struct run *run, struct command *c)
 		b && b->ops->oom_kills(b, run->sb->name, &c->oom_before, &ignored) == 0;
 }
 
+void run_guard_command(struct run *run)
+{
+	run->guard_mono = clock_mono_ms() + run->spec.commands[run->at].timeout_ms +
+			  run->sb->r->conf->kill_grace_ms + GUARD_MS;
+}
+
 static void start_command(struct run *run)
 {
 	struct command *c = &run->cmds[run->at];
-	const struct command_spec *spec = &run->spec.commands[run->at];
-	const struct conf *conf = run->sb->r->conf;
 	struct err e = ERR_INIT;
 
 	c->status = STORE_COMMAND_RUNNING;
@@ -71,8 +80,7 @@ static void start_command(struct run *run)
 	/* Out now: the agent starts it while we write it down. */
 	agentconn_flush(run->sb->conn);
 	read_oom(run, c);
-	run->guard_mono =
-		clock_mono_ms() + spec->timeout_ms + conf->kill_grace_ms + GUARD_MS;
+	run_guard_command(run);
 	stored(run,
 	       store_command_start(run->sb->r->store, run->run_id, (int64_t)run->at,
 				   c->started_at, &e),
@@ -122,7 +130,7 @@ static void count_end(struct run *run, enum store_run_state state)
 void run_end(struct run *run, enum store_run_state state, const char *error)
 {
 	struct sandbox *sb = run->sb;
-	int64_t now = clock_now_ms();
+	int64_t now = later(clock_now_ms(), run->started_at);
 	struct err e = ERR_INIT;
 
 	event_run_ended(run, now, error);
@@ -140,7 +148,8 @@ static void finish_command(struct run *run, struct store_command *c)
 	struct err e = ERR_INIT;
 
 	c->index = (int64_t)run->at;
-	c->ended_at = clock_now_ms();
+	/* The wall clock may have been set back meanwhile. */
+	c->ended_at = later(clock_now_ms(), cmd->started_at);
 	cmd->status = c->status;
 	event_command_finished(run, c);
 	stored(run, store_command_finish(r->store, run->run_id, c, &e), &e);
@@ -170,22 +179,24 @@ void run_end_now(struct run *run, enum store_run_state state,
 	run_end(run, state, why);
 }
 
+static bool has_more(const struct run *run)
+{
+	return run->at < run->spec.ncommands && run->ending == ENDING_NOT &&
+	       (!run->failed || run->spec.continue_on_error);
+}
+
 /* Artifacts are fetched after runs that failed or were canceled, too. */
 static void finish_or_next(struct run *run)
 {
-	bool stop_here = run->ending != ENDING_NOT ||
-			 (run->failed && !run->spec.continue_on_error);
-
-	if (run->at < run->spec.ncommands && !stop_here)
+	if (has_more(run))
 		start_command(run);
 	else
 		sync_begin(run);
 }
 
-void run_synced(struct run *run)
+/* All its commands are over: how they ended is how it ends. */
+static void conclude(struct run *run)
 {
-	struct sandbox *sb = run->sb;
-
 	run->sync = NULL;
 	if (run->ending == ENDING_CANCEL)
 		run_end(run, STORE_RUN_CANCELED, run->why);
@@ -193,6 +204,13 @@ void run_synced(struct run *run)
 		run_end(run, STORE_RUN_FAILED, run->why);
 	else
 		run_end(run, STORE_RUN_COMPLETED, NULL);
+}
+
+void run_synced(struct run *run)
+{
+	struct sandbox *sb = run->sb;
+
+	conclude(run);
 	sandbox_kick(sb); /* who waited for the lock may begin */
 }
 
@@ -200,6 +218,29 @@ static bool command_runs(const struct run *run)
 {
 	return run->at < run->spec.ncommands &&
 	       run->cmds[run->at].status == STORE_COMMAND_RUNNING;
+}
+
+/* Its commands are over, its artifacts cannot be had: it ends as they did. */
+static void conclude_without_artifacts(struct run *run, const char *why)
+{
+	struct err e = ERR_INIT;
+
+	sync_abort(MOVE(run->sync));
+	stored(run, store_run_artifacts_error(run->sb->r->store, run->run_id, why, &e),
+	       &e);
+	conclude(run);
+}
+
+void run_lose(struct run *run, const char *why)
+{
+	if (run->state != STORE_RUN_RUNNING)
+		return;
+	if (!command_runs(run) && !has_more(run))
+		conclude_without_artifacts(run, why);
+	else if (run->ending == ENDING_CANCEL)
+		run_end_now(run, STORE_RUN_CANCELED, STORE_COMMAND_CANCELED, run->why);
+	else
+		run_end_now(run, STORE_RUN_FAILED, STORE_COMMAND_LOST, why);
 }
 
 static void send_cancel(struct run *run)
@@ -210,6 +251,21 @@ static void send_cancel(struct run *run)
 	m.u.cancel.grace_ms = (uint32_t)run->sb->r->conf->kill_grace_ms;
 	agentconn_send(run->sb->conn, &m);
 	agentconn_flush(run->sb->conn);
+}
+
+void run_overdue(struct run *run)
+{
+	struct sandbox *sb = run->sb;
+
+	/* It must not go on unseen. */
+	if (command_runs(run) && sb->conn)
+		send_cancel(run);
+	run_lose(run, command_runs(run)
+			      ? "the sandbox's agent did not end the command at its "
+				"time limit; restart_sandbox makes a new sandbox"
+			      : "the sandbox's agent did not give the artifacts in time; "
+				"restart_sandbox makes a new sandbox");
+	sandbox_kick(sb); /* who waited for the lock may begin */
 }
 
 void run_go_on(struct run *run)
@@ -249,7 +305,7 @@ static void note_failure(struct run *run, const struct store_command *c)
 
 static bool kept_differs(const struct stream *st, uint64_t kept)
 {
-	return (uint64_t)st->stored + st->ntail != kept;
+	return (uint64_t)(st->stored + st->dropped) + st->ntail != kept;
 }
 
 /* All output came before its EXIT; other counts are a lie, and said as a cut. */

@@ -23,6 +23,18 @@ void run_end(struct run *run, enum store_run_state state, const char *error);
 void run_end_now(struct run *run, enum store_run_state state,
 		 enum store_command_status status, const char *why);
 
+/*
+ * What it runs cannot be reached any more. One whose commands are all over ends
+ * as they ended, without artifacts.
+ */
+void run_lose(struct run *run, const char *why);
+
+/* Its agent has not kept run->guard_mono: ended here, and canceled there. */
+void run_overdue(struct run *run);
+
+/* The command that runs must be over by its time limit, with room for the agent. */
+void run_guard_command(struct run *run);
+
 bool run_owns(const struct run *run, const struct ap_id *id);
 
 /* In runs.c: out of all lists, and freed. */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "runner/hash.h"
+#include "runner/output.h"
 #include "runner/runexec.h"
 #include "runner/runrows.h"
 #include "runner/sandboxes.h"
@@ -227,6 +228,8 @@ void runs_restore(struct runner *r, const struct store_run *row)
 	for (size_t i = 0; i < row->ncommands; i++)
 		restore_command(run, i, &row->commands[i]);
 	enlist(run, sb);
+	if (run->at < run->spec.ncommands && run->cmds[run->at].confirmed)
+		run_guard_command(run);
 	if (row->cancel_requested)
 		run_cancel(run, "canceled in the database");
 }
@@ -256,12 +259,7 @@ void runs_cancel_all(struct sandbox *sb, const char *reason)
 
 static void lose(struct run *run, const void *why)
 {
-	if (run->state != STORE_RUN_RUNNING)
-		return;
-	if (run->ending == ENDING_CANCEL)
-		run_end_now(run, STORE_RUN_CANCELED, STORE_COMMAND_CANCELED, run->why);
-	else
-		run_end_now(run, STORE_RUN_FAILED, STORE_COMMAND_LOST, why);
+	run_lose(run, why);
 }
 
 void runs_lose(struct sandbox *sb, const char *why)
@@ -296,11 +294,14 @@ void runs_start_ready(struct sandbox *sb)
 	}
 }
 
+/* Half a character goes, too: an offset in RESUME says what is *stored*. */
 static void say_again_later(struct run *run, const void *arg)
 {
 	(void)arg;
 	sync_abort(MOVE(run->sync));
 	run->cancel_sent = false;
+	for (int s = 0; run->at < run->spec.ncommands && s < STORE_STREAM_COUNT; s++)
+		run->cmds[run->at].streams[s].ntail = 0;
 }
 
 void runs_link_lost(struct sandbox *sb)
@@ -321,10 +322,8 @@ size_t runs_offsets(const struct sandbox *sb, void *dst, size_t cap)
 		memcpy(o.id.run, run->id, sizeof(run->id));
 		if (!run_owns(run, &o.id))
 			continue;
-		o.stdout_off = (uint64_t)run->cmds[run->at].streams[0].stored +
-			       run->cmds[run->at].streams[0].ntail;
-		o.stderr_off = (uint64_t)run->cmds[run->at].streams[1].stored +
-			       run->cmds[run->at].streams[1].ntail;
+		o.stdout_off = output_done(&run->cmds[run->at].streams[0]);
+		o.stderr_off = output_done(&run->cmds[run->at].streams[1]);
 		n += ap_offsets_put((uint8_t *)dst + n, cap - n, &o);
 	}
 	return n;
@@ -336,16 +335,15 @@ static void send_ack(struct run *run)
 {
 	struct stream *st = run->cmds[run->at].streams;
 	struct ap_msg m = {.type = AP_ACK};
+	uint64_t out = output_done(&st[0]), err = output_done(&st[1]);
 
 	run->want_ack = false;
-	if (st[0].stored == st[0].acked && st[1].stored == st[1].acked)
+	if (out == st[0].acked && err == st[1].acked)
 		return;
 	memcpy(m.u.ack.id.run, run->id, sizeof(run->id));
 	m.u.ack.id.index = (uint32_t)run->at;
-	m.u.ack.stdout_off = (uint64_t)st[0].stored;
-	m.u.ack.stderr_off = (uint64_t)st[1].stored;
-	st[0].acked = st[0].stored;
-	st[1].acked = st[1].stored;
+	m.u.ack.stdout_off = st[0].acked = out;
+	m.u.ack.stderr_off = st[1].acked = err;
 	agentconn_send(run->sb->conn, &m);
 }
 
@@ -391,23 +389,22 @@ void runs_cancel_gently(struct runner *r, const char *reason)
 	all_runs(r, cancel_gently, reason);
 }
 
-static void guard(struct run *run, const void *arg)
+static struct run *find_overdue(struct runner *r, int64_t mono_ms)
 {
-	int64_t now = *(const int64_t *)arg;
-
-	if (!run->guard_mono || now < run->guard_mono)
-		return;
-	if (run->ending == ENDING_CANCEL)
-		run_end_now(run, STORE_RUN_CANCELED, STORE_COMMAND_CANCELED, run->why);
-	else
-		run_end_now(run, STORE_RUN_FAILED, STORE_COMMAND_LOST,
-			    "the sandbox's agent did not end the command at its time "
-			    "limit; restart_sandbox makes a new sandbox");
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct run *run = r->runs[i]; run; run = run->hash_next)
+			if (run->guard_mono && mono_ms >= run->guard_mono)
+				return run;
+	return NULL;
 }
 
+/* One after the other from the start: the end of one may end others. */
 void runs_guard(struct runner *r, int64_t mono_ms)
 {
-	all_runs(r, guard, &mono_ms);
+	struct run *run;
+
+	while ((run = find_overdue(r, mono_ms)))
+		run_overdue(run);
 }
 
 static void drop(struct run *run, const void *arg)

@@ -15,7 +15,12 @@
 #include "runner/turn.h"
 
 /* How long a broken connection is tried before the commands are called lost. */
-enum { RECONNECT_FOR_MS = 20000, RECONNECT_EVERY_MS = 250 };
+enum {
+	RECONNECT_FOR_MS = 20000,
+	RECONNECT_EVERY_MS = 250, /* doubled for each connection that did not last */
+	BREAKS_MAX = 5,
+	LASTS_MS = 10000,
+};
 
 static const bool transitions[SANDBOX_STATE_COUNT][SANDBOX_STATE_COUNT] = {
 	[SANDBOX_ABSENT] = {[SANDBOX_CREATING] = true,
@@ -302,7 +307,8 @@ static void retry_later(struct sandbox *sb)
 		uv_timer_init(&sb->r->loop, sb->retry);
 		sb->retry->data = sb;
 	}
-	uv_timer_start(sb->retry, on_retry, RECONNECT_EVERY_MS, 0);
+	uv_timer_start(sb->retry, on_retry, (uint64_t)RECONNECT_EVERY_MS << sb->breaks,
+		       0);
 }
 
 /* It does not run any more; its files are kept, the next run starts it again. */
@@ -318,23 +324,55 @@ static void sandbox_died(struct sandbox *sb, const char *why)
 	sandbox_kick(sb);
 }
 
+/*
+ * Commands of a sandbox that nobody reaches must not go on unseen. One that never
+ * was reached since it was made does not get better by being made again.
+ */
+static void give_up(struct sandbox *sb)
+{
+	struct err why = ERR_INIT;
+
+	runs_lose(sb, "the sandbox does not answer any more and was stopped; its files "
+		      "are kept: run the command again");
+	if (!sb->has_boot) {
+		err_set(&why, ERR_BACKEND,
+			"the sandbox's agent does not answer; restart_sandbox makes a "
+			"new sandbox");
+		log_error("sandbox %s: %s", sb->name, why.msg);
+		answer_waiters(sb, true, false, &why);
+		runs_refuse(sb, &why);
+	}
+	set_state(sb, SANDBOX_DELETING);
+	sandboxjob_submit(sb, SANDBOXJOB_STOP);
+}
+
 void sandbox_link_lost(struct sandbox *sb, const char *why)
 {
+	int64_t now = clock_mono_ms();
+
 	link_drop(sb);
 	runs_link_lost(sb);
 	if (sb->state == SANDBOX_READY) {
 		log_warn("sandbox %s: %s; connecting again", sb->name, why);
 		set_state(sb, SANDBOX_CONNECTING);
+		if (now - sb->up_since_mono >= LASTS_MS)
+			sb->breaks = 0;
+		else if (sb->breaks < BREAKS_MAX)
+			sb->breaks++;
 	}
 	if (!sb->lost_since_mono)
-		sb->lost_since_mono = clock_mono_ms();
-	retry_later(sb);
+		sb->lost_since_mono = now;
+	if (now - sb->lost_since_mono >= RECONNECT_FOR_MS && !sb->job)
+		give_up(sb);
+	else
+		retry_later(sb);
 }
 
 void sandbox_link_ready(struct sandbox *sb)
 {
 	set_state(sb, SANDBOX_READY);
 	sb->lost_since_mono = 0;
+	sb->up_since_mono = clock_mono_ms();
 	if (sb->has_row)
 		store_row(sb, STORE_SANDBOX_READY, NULL);
 	answer_waiters(sb, true, true, NULL);
@@ -363,6 +401,9 @@ static void open_failed(struct sandbox *sb, const struct err *why)
 	set_state(sb, SANDBOX_ABSENT);
 	log_error("sandbox %s: %s", sb->name, why->msg);
 	store_row(sb, STORE_SANDBOX_FAILED, why->msg);
+	/* A delete or restart came meanwhile: who waits now waits for what follows. */
+	if (sb->remove_next)
+		return;
 	answer_waiters(sb, true, false, why);
 	runs_refuse(sb, why);
 }
@@ -406,11 +447,7 @@ static void connected(struct sandbox *sb, struct sandboxjob *j)
 		retry_later(sb);
 		return;
 	}
-	/* Commands of a sandbox that nobody reaches must not go on unseen. */
-	runs_lose(sb, "the sandbox does not answer any more and was stopped; its files "
-		      "are kept: run the command again");
-	set_state(sb, SANDBOX_DELETING);
-	sandboxjob_submit(sb, SANDBOXJOB_STOP);
+	give_up(sb);
 }
 
 static void removed(struct sandbox *sb, struct sandboxjob *j)
@@ -495,7 +532,9 @@ void sandbox_kick(struct sandbox *sb)
 
 	if (r->phase == PHASE_STOPPING || r->phase == PHASE_STORE_FAILED)
 		return;
-	if (sb->remove_next && !sb->job && sb->state != SANDBOX_DELETING) {
+	/* A delete that an earlier runner had accepted waits for the backend, too. */
+	if (sb->remove_next && !sb->job && sb->state != SANDBOX_DELETING && r->backend &&
+	    r->reconciled) {
 		begin_remove(sb);
 		return;
 	}

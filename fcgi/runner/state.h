@@ -27,8 +27,9 @@ struct sync;
 
 /* One output stream of one command; output.c. */
 struct stream {
-	int64_t stored; /* bytes in the store: what is acknowledged after a commit */
-	int64_t acked;
+	int64_t stored;  /* bytes in the store: acknowledged after a commit */
+	int64_t dropped; /* came beyond the cap: acknowledged, and kept nowhere */
+	uint64_t acked;
 	size_t ntail;    /* the beginning of a character whose end has not come */
 	uint8_t tail[4]; /* not stored, not acknowledged */
 	bool truncated;
@@ -100,6 +101,8 @@ struct sandbox {
 	uint8_t boot_id[16];
 	bool has_boot;
 	int64_t lost_since_mono; /* the connection broke then; 0: it is up */
+	int64_t up_since_mono;   /* the agent said hello then */
+	int breaks;              /* connections in a row that did not last */
 	uv_timer_t *retry;
 	struct run *runs, **runs_tail;
 	struct waiter *waiters;

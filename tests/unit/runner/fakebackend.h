@@ -38,6 +38,8 @@ struct fake_backend {
 static const char *fake_agent_path; /* set by the test */
 static int fake_create_delay_ms;
 static const char *fake_create_fails; /* the words it fails with */
+static const char *fake_open_fails;
+static int fake_open_delay_ms;
 
 static inline void fake_progress(void *arg, const char *line)
 {
@@ -319,6 +321,12 @@ static inline int fake_open(const struct conf *c, const char *instance_id,
 
 	(void)instance_id;
 	progress(arg, "fake");
+	if (fake_open_delay_ms)
+		usleep((useconds_t)fake_open_delay_ms * 1000);
+	if (fake_open_fails) {
+		free(f);
+		return err_set(e, ERR_BACKEND, "%s", fake_open_fails);
+	}
 	f->b.ops = &fake_ops;
 	f->dir = xasprintf("%s/fake", c->data_dir);
 	f->agent = fake_agent_path;

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "rig.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+
+/* What goes wrong around a run: the store, the backend, the agent, the time. */
+
+#define ROOT "'options':{'as_user':'root'}"
+#define TRUE "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}"
+
+static sqlite3 *admin_open(struct rig *t)
+{
+	sqlite3 *db = NULL;
+
+	assert_int_equal(SQLITE_OK, sqlite3_open(t->db, &db));
+	sqlite3_busy_timeout(db, 5000);
+	return db;
+}
+
+static void admin_exec(sqlite3 *db, const char *sql)
+{
+	char *words = NULL;
+
+	if (sqlite3_exec(db, sql, NULL, NULL, &words) != SQLITE_OK)
+		fail_msg("%s", words);
+}
+
+static void admin(struct rig *t, const char *sql)
+{
+	sqlite3 *db = admin_open(t);
+
+	admin_exec(db, sql);
+	sqlite3_close(db);
+}
+
+static bool is_ok(struct rig *t, const char *what)
+{
+	json_t *answer = rig_ask(t, MSG_STATUS, json_object());
+	bool ok = json_is_true(json_object_get(json_object_get(answer, what), "ok"));
+
+	json_decref(answer);
+	return ok;
+}
+
+/* Until the status says so, looked at once in a while. */
+static void wait_until(struct rig *t, const char *what, bool ok)
+{
+	for (int i = 0; i < 200 && is_ok(t, what) != ok; i++)
+		poll(NULL, 0, 50);
+	assert_int_equal(ok, is_ok(t, what));
+}
+
+/* MSG_OK or MSG_ERR: it may be refused. */
+static enum edgemsg_type try_run(struct rig *t, char id[ID_RUN_LEN + 1])
+{
+	enum edgemsg_type got;
+
+	id_new_run(id);
+	json_decref(rig_answer(t, rig_send(t, MSG_RUN, rig_run_body(id, TRUE)), &got));
+	return got;
+}
+
+static void a_delete_that_waits_for_a_backend_that_fails_kills_nobody(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+
+	rig_run(t, id, TRUE);
+	rig_wait(t, id);
+	rig_end(t, SIGKILL);
+	admin(t, "UPDATE sandboxes SET state = 'deleting'");
+	fake_open_fails = "no runtime is here";
+	rig_start(t);
+	rig_run(t, id, TRUE);
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+	assert_false(is_ok(t, "backend"));
+	assert_int_equal(0, waitpid(t->runner, NULL, WNOHANG));
+}
+
+static void a_lock_held_by_another_program_is_got_over(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	sqlite3 *db = admin_open(t);
+
+	admin_exec(db, "BEGIN IMMEDIATE");
+	assert_int_equal(MSG_ERR, try_run(t, id));
+	wait_until(t, "store", false);
+	admin_exec(db, "COMMIT");
+	sqlite3_close(db);
+	wait_until(t, "store", true);
+	assert_int_equal(MSG_OK, try_run(t, id));
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+}
+
+static void limit_files(struct rig *t, rlim_t bytes)
+{
+	struct rlimit r = {bytes, RLIM_INFINITY};
+
+	assert_int_equal(0, prlimit(t->runner, RLIMIT_FSIZE, &r, NULL));
+}
+
+/* A full disk, by the limit on the size of a file. */
+static void a_full_disk_is_said_until_it_is_over(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	int64_t until;
+
+	rig_end(t, SIGUSR1);
+	signal(SIGXFSZ, SIG_IGN);
+	rig_start(t);
+	limit_files(t, 4096);
+	assert_int_equal(MSG_ERR, try_run(t, id));
+	wait_until(t, "store", false);
+	for (until = clock_mono_ms() + 3000; clock_mono_ms() < until; poll(NULL, 0, 50))
+		assert_false(is_ok(t, "store"));
+	limit_files(t, RLIM_INFINITY);
+	wait_until(t, "store", true);
+	assert_int_equal(MSG_OK, try_run(t, id));
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+}
+
+static const char half_a_character[] =
+	"{'identifier':'a','commands':[{'shell':'printf x\\\\\\\\342\\\\\\\\202; "
+	"read x < /workspace/go; printf \\\\\\\\254y'}]," ROOT "}";
+
+/*
+ * Half a character waits in the runner's memory. Two connections to one agent
+ * and then another runner: it must come from the agent once more.
+ */
+static void half_a_character_outlives_connection_and_runner(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], name[64];
+	AUTO_FREE char *go = NULL;
+	AUTO_FREE char *out = NULL;
+	struct err e = ERR_INIT;
+	struct backend *b = NULL;
+	int fd = -1;
+
+	backend_sandbox_name(name, sizeof(name), "0123abcd", "default", "a");
+	go = xasprintf("%s/fake/%s/workspace/go", t->dir, name);
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'mkfifo /workspace/go'}]," ROOT
+		"}");
+	rig_wait(t, id);
+	rig_run(t, id, half_a_character);
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STDOUT);
+	/* Evicts the runner's connection, which comes back at once. */
+	assert_int_equal(0, fake_open(&t->conf, "0123abcd", fake_progress, NULL, &b, &e));
+	assert_int_equal(0, fake_connect(b, name, &fd, &e));
+	poll(NULL, 0, 1500);
+	close(fd);
+	b->ops->close(b);
+	rig_end(t, SIGKILL);
+	rig_start(t);
+	close(open(go, O_WRONLY | O_CLOEXEC));
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	out = rig_output(t, id, 0);
+	assert_string_equal("x\xe2\x82\xacy", out);
+}
+
+/* The cap of a command is the one it was started with; ours may be another now. */
+static void a_lowered_cap_cuts_what_runs_and_breaks_nothing(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], name[64];
+	AUTO_STORE_RUN run = {0};
+	AUTO_FREE char *go = NULL;
+	AUTO_FREE char *out = NULL;
+
+	backend_sandbox_name(name, sizeof(name), "0123abcd", "default", "a");
+	go = xasprintf("%s/fake/%s/workspace/go", t->dir, name);
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'mkfifo /workspace/go'}]," ROOT
+		"}");
+	rig_wait(t, id);
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'head -c 5000 /dev/zero; read x "
+		"< /workspace/go; head -c 5000 /dev/zero'},{'argv':['true']}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STDOUT);
+	rig_end(t, SIGUSR1);
+	t->conf.stdout_max_bytes = 1000;
+	rig_start(t);
+	close(open(go, O_WRONLY | O_CLOEXEC));
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_int_equal(5000, run.commands[0].stored[STORE_STDOUT]);
+	assert_int_equal(10000, run.commands[0].bytes[STORE_STDOUT]);
+	assert_true(run.commands[0].truncated[STORE_STDOUT]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_delete_that_waits_for_a_backend_that_fails_kills_nobody),
+		TEST(a_lock_held_by_another_program_is_got_over),
+		TEST(a_full_disk_is_said_until_it_is_over),
+		TEST(half_a_character_outlives_connection_and_runner),
+		TEST(a_lowered_cap_cuts_what_runs_and_breaks_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
