@@ -124,6 +124,7 @@ compdb: ## compile_commands.json for editors
 
 prefix ?= /usr
 libdir = $(DESTDIR)$(prefix)/lib/mcp-sandboxd
+docdir = $(DESTDIR)$(prefix)/share/doc/mcp-sandboxd
 install: build ## into DESTDIR and prefix (/usr)
 	install -D -m 0755 -t $(libdir) $(B)/mcp-sandboxd $(B)/mcp-sandboxd-agent
 	install -D -m 0755 -t $(libdir)/scripts scripts/render-nginx
@@ -132,6 +133,8 @@ install: build ## into DESTDIR and prefix (/usr)
 	install -d $(DESTDIR)$(prefix)/sbin
 	ln -sf ../lib/mcp-sandboxd/mcp-sandboxd $(DESTDIR)$(prefix)/sbin/mcp-sandboxd
 	install -D -m 0644 -t $(DESTDIR)$(prefix)/lib/systemd/system deploy/systemd/mcp-sandboxd.service
-	install -D -m 0644 -t $(DESTDIR)$(prefix)/share/doc/mcp-sandboxd README.md LICENSE .env.example docs/*.md
+	install -D -m 0644 -t $(docdir) README.md LICENSE .env.example
+	install -D -m 0644 -t $(docdir)/docs docs/*.md
+	install -D -m 0644 -t $(docdir)/docs/decisions docs/decisions/*.md
 clean: ; rm -rf build compile_commands.json ## remove what was built
 help: ; @sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | sort ## list the targets
