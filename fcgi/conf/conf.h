@@ -24,7 +24,7 @@ struct conf {
 			       */
 	int64_t port;         /* PORT 8080 */
 	char *mcp_path;       /* MCP_PATH /mcp */
-	char *public_url;     /* PUBLIC_URL: "" = answers carry paths, not urls */
+	char *public_url;     /* PUBLIC_URL: "" = by each request's scheme and Host */
 	char *edge_user;      /* EDGE_USER mcp-sandboxd */
 	int64_t edges;        /* EDGE_PROCESSES 2 */
 	int64_t edge_threads; /* EDGE_THREADS 4 */
@@ -65,7 +65,7 @@ struct conf {
 	int64_t max_runs, max_run_age_s;
 	bool default_await_completion;
 	int64_t default_await_timeout_ms;
-	int64_t await_answer_max_ms; /* AWAIT_ANSWER_MAX_MS 50000 */
+	int64_t await_answer_max_ms;  /* AWAIT_ANSWER_MAX_MS 50000 */
 	int64_t max_body_bytes;       /* MAX_BODY_BYTES 8 MiB */
 	int64_t max_parked;           /* MAX_PARKED_REQUESTS per edge 8192 */
 	int64_t max_queued_runs;      /* MAX_QUEUED_RUNS per tenant 1000 */

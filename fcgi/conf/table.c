@@ -65,7 +65,9 @@ static const struct conf_row general[] = {
 	TEXT("MCP_PATH", mcp_path, "/mcp", check_mcp_path, "path of a url",
 	     "Where MCP is served."),
 	TEXT("PUBLIC_URL", public_url, "", check_public_url, "url",
-	     "How clients reach the server. Empty: answers carry paths, not urls."),
+	     "How clients reach the server, for the urls in answers. Empty: by the "
+	     "scheme "
+	     "and Host of each request."),
 	TEXT("EDGE_USER", edge_user, "mcp-sandboxd", check_user, "user name",
 	     "System user of the edge processes, which read what comes from outside."),
 	INT("EDGE_PROCESSES", edges, "2", 1, 64, "Edge processes."),
@@ -202,7 +204,7 @@ static const struct conf_row policy[] = {
 	BOOL("LOG_HTTP_REQUESTS", log_http, "false", "Log each HTTP request."),
 	BOOL("LOG_MCP_REQUESTS", log_mcp, "false", "Log each MCP request's method."),
 	BOOL("LOG_TOOLCALLS", log_toolcalls, "false",
-	     "Log each tool call's name and identifier, not its commands."),
+	     "Log each tool call: its name and time, not its arguments."),
 	BOOL("DENYLIST_ENABLED", denylist_enabled, "true",
 	     "Refuse commands that match DENYLIST_PATTERNS. It spares an agent useless "
 	     "tries; it is no security boundary."),
