@@ -15,8 +15,9 @@ static const char *const runner_patterns[] = {
 	"HTTP_PROXY=*",  "HTTPS_PROXY=*", "NO_PROXY=*",      "http_proxy=*",
 	"https_proxy=*", "no_proxy=*",    "POD_NAMESPACE=*", "XDG_RUNTIME_DIR=*",
 };
-/* What both need: where programs are, and sanitizers' options in test builds. */
-static const char *const common_patterns[] = {"PATH=*", "TZ=*", "*SAN_OPTIONS=*"};
+/* What both need: where programs are, who reads the log, sanitizers' options in tests. */
+static const char *const common_patterns[] = {"PATH=*", "TZ=*", "JOURNAL_STREAM=*",
+					      "*SAN_OPTIONS=*"};
 
 struct env {
 	char **v;

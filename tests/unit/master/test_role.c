@@ -15,8 +15,11 @@
 #include <cmocka.h>
 
 #include "base/auto.h"
+#include "base/mem.h"
+#include "conf/conf.h"
 #include "master/notify.h"
 #include "master/role.h"
+#include "master/roleenv.h"
 
 static void a_decent_life_is_followed_by_a_start_at_once(void **state)
 {
@@ -121,6 +124,34 @@ static void a_role_has_its_environment_and_no_other(void **state)
 	assert_string_equal(out, "ONLY=this\n");
 }
 
+static bool has(char **env, const char *pair)
+{
+	for (; *env; env++)
+		if (strcmp(*env, pair) == 0)
+			return true;
+	return false;
+}
+
+/* Without JOURNAL_STREAM a role's lines would come to the journal without their level. */
+static void a_role_knows_who_reads_its_log(void **state)
+{
+	char *given[] = {(char *)"JOURNAL_STREAM=8:12345",
+			 (char *)"DOCKER_HOST=unix:///x", (char *)"SECRET=x", NULL};
+	struct conf c = {0};
+	struct err e = ERR_INIT;
+	char **env = NULL;
+
+	(void)state;
+	assert_int_equal(conf_load("/dev/null", &c, &e), 0);
+	assert_int_equal(roleenv_make(ROLE_EDGE, &c, "/run/x", given, &env, &e), 0);
+	assert_true(has(env, "JOURNAL_STREAM=8:12345"));
+	assert_true(has(env, "RUN_DIR=/run/x"));
+	assert_false(has(env, "DOCKER_HOST=unix:///x"));
+	assert_false(has(env, "SECRET=x"));
+	strv_free(env);
+	conf_release(&c);
+}
+
 static void systemd_is_told_over_an_abstract_socket(void **state)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -154,6 +185,7 @@ int main(void)
 		cmocka_unit_test(a_wanted_leave_is_no_crash),
 		cmocka_unit_test(a_role_has_its_descriptors_and_no_other),
 		cmocka_unit_test(a_role_has_its_environment_and_no_other),
+		cmocka_unit_test(a_role_knows_who_reads_its_log),
 		cmocka_unit_test(systemd_is_told_over_an_abstract_socket),
 	};
 
