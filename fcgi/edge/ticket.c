@@ -43,9 +43,11 @@ struct tickets {
 
 /* How long the runner may take to answer. A restart makes a new sandbox. */
 static const int64_t patience_ms[MSG_TYPE_COUNT] = {
-	[MSG_RUN] = 60000,      [MSG_CANCEL] = 60000,       [MSG_DELETE] = 120000,
-	[MSG_RESTART] = 600000, [MSG_SESSION_OPEN] = 30000, [MSG_SESSION_CLOSE] = 30000,
-	[MSG_RELAY] = 30000,
+	[MSG_RUN] = 60000,          [MSG_CANCEL] = 60000,
+	[MSG_DELETE] = 120000,      [MSG_RESTART] = 600000,
+	[MSG_SESSION_OPEN] = 30000, [MSG_SESSION_CLOSE] = 30000,
+	[MSG_RELAY] = 30000,        [MSG_FILE_READ] = 120000,
+	[MSG_FILE_LIST] = 120000,   [MSG_FILE_WRITE] = 600000,
 };
 
 static struct ticket *of_client(struct client *c)

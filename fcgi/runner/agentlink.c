@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "runner/filejob.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
 #include "runner/sync.h"
@@ -66,8 +67,15 @@ static void on_hello(void *arg, const struct ap_hello *h)
 
 static void on_started(struct sandbox *sb, const struct ap_msg *m)
 {
-	if (!runs_on_started(sb, &m->u.started.id))
+	if (!runs_on_started(sb, &m->u.started))
 		send_cancel(sb, &m->u.started.id);
+	agentconn_flush(sb->conn);
+}
+
+static void on_stdin_ack(struct sandbox *sb, const struct ap_msg *m)
+{
+	runs_on_stdin_ack(sb, &m->u.stdin_ack);
+	agentconn_flush(sb->conn);
 }
 
 static void on_output(struct sandbox *sb, const struct ap_msg *m)
@@ -91,17 +99,25 @@ static void on_gone(struct sandbox *sb, const struct ap_msg *m)
 
 static void on_fs_entries(struct sandbox *sb, const struct ap_msg *m)
 {
-	sync_on_entries(sb, &m->u.fs_entries);
+	if (!filejobs_on_entries(sb, &m->u.fs_entries))
+		sync_on_entries(sb, &m->u.fs_entries);
 }
 
 static void on_fs_data(struct sandbox *sb, const struct ap_msg *m)
 {
-	sync_on_data(sb, &m->u.fs_data);
+	if (!filejobs_on_data(sb, &m->u.fs_data))
+		sync_on_data(sb, &m->u.fs_data);
 }
 
 static void on_fs_end(struct sandbox *sb, const struct ap_msg *m)
 {
-	sync_on_end(sb, &m->u.fs_end);
+	if (!filejobs_on_end(sb, &m->u.fs_end))
+		sync_on_end(sb, &m->u.fs_end);
+}
+
+static void on_fs_credit(struct sandbox *sb, const struct ap_msg *m)
+{
+	filejobs_on_credit(sb, &m->u.fs_credit);
 }
 
 static void on_bye(struct sandbox *sb, const struct ap_msg *m)
@@ -116,10 +132,11 @@ static void on_bye(struct sandbox *sb, const struct ap_msg *m)
 }
 
 static void (*const handlers[AP_TYPE_COUNT])(struct sandbox *, const struct ap_msg *) = {
-	[AP_STARTED] = on_started,       [AP_OUTPUT] = on_output,
-	[AP_EXIT] = on_exit_msg,         [AP_GONE] = on_gone,
-	[AP_FS_ENTRIES] = on_fs_entries, [AP_FS_DATA] = on_fs_data,
-	[AP_FS_END] = on_fs_end,         [AP_BYE] = on_bye,
+	[AP_STARTED] = on_started,     [AP_STDIN_ACK] = on_stdin_ack,
+	[AP_OUTPUT] = on_output,       [AP_EXIT] = on_exit_msg,
+	[AP_GONE] = on_gone,           [AP_FS_ENTRIES] = on_fs_entries,
+	[AP_FS_DATA] = on_fs_data,     [AP_FS_END] = on_fs_end,
+	[AP_FS_CREDIT] = on_fs_credit, [AP_BYE] = on_bye,
 };
 
 static void on_message(void *arg, const struct ap_msg *m)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "runner/audit.h"
+#include "runner/filejob.h"
 #include "runner/runrows.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
@@ -194,6 +195,24 @@ static int on_relay(struct runner *r, struct replyto to, const json_t *body,
 	return 0;
 }
 
+static int on_file_read(struct runner *r, struct replyto to, const json_t *body,
+			struct err *e)
+{
+	return filejob_accept(r, to, body, FILE_READ, e);
+}
+
+static int on_file_write(struct runner *r, struct replyto to, const json_t *body,
+			 struct err *e)
+{
+	return filejob_accept(r, to, body, FILE_WRITE, e);
+}
+
+static int on_file_list(struct runner *r, struct replyto to, const json_t *body,
+			struct err *e)
+{
+	return filejob_accept(r, to, body, FILE_LIST, e);
+}
+
 static void read_gauges(struct runner *r, struct metrics_gauges *g)
 {
 	struct store_stats stats = {0};
@@ -241,6 +260,10 @@ static const struct handler handlers[MSG_TYPE_COUNT] = {
 	[MSG_SESSION_TOUCH] = {on_session_touch, true},
 	[MSG_STATUS] = {on_status, false},
 	[MSG_RELAY] = {on_relay, false},
+	/* They need the sandboxes, which are forgotten while the store fails. */
+	[MSG_FILE_READ] = {on_file_read, true},
+	[MSG_FILE_WRITE] = {on_file_write, true},
+	[MSG_FILE_LIST] = {on_file_list, true},
 };
 
 static int may(const struct runner *r, const struct handler *h, struct err *e)

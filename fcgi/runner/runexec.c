@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "runner/agentlink.h"
+#include "runner/feed.h"
 #include "runner/output.h"
 #include "runner/runevents.h"
 #include "runner/runs.h"
@@ -63,10 +64,23 @@ static void read_oom(struct run *run, struct command *c)
 		b && b->ops->oom_kills(b, run->sb->name, &c->oom_before, &ignored) == 0;
 }
 
+/* The start, and as much of its input as may follow at once. */
+static void send_start(struct run *run)
+{
+	startframe_send(run->sb->conn, run, run->at);
+	feed_begin(run);
+	/* Out now: the agent starts it while we write it down. */
+	agentconn_flush(run->sb->conn);
+}
+
 void run_guard_command(struct run *run)
 {
-	run->guard_mono = clock_mono_ms() + run->spec.commands[run->at].timeout_ms +
-			  run->sb->r->conf->kill_grace_ms + GUARD_MS;
+	const struct command_spec *spec = &run->spec.commands[run->at];
+
+	run->guard_mono = spec->timeout_ms
+				  ? clock_mono_ms() + spec->timeout_ms +
+					    run->sb->r->conf->kill_grace_ms + GUARD_MS
+				  : 0;
 }
 
 static void start_command(struct run *run)
@@ -76,9 +90,7 @@ static void start_command(struct run *run)
 
 	c->status = STORE_COMMAND_RUNNING;
 	c->started_at = clock_now_ms();
-	startframe_send(run->sb->conn, run, run->at);
-	/* Out now: the agent starts it while we write it down. */
-	agentconn_flush(run->sb->conn);
+	send_start(run);
 	read_oom(run, c);
 	run_guard_command(run);
 	stored(run,
@@ -137,7 +149,8 @@ void run_end(struct run *run, enum store_run_state state, const char *error)
 	stored(run, store_run_finish(sb->r->store, run->run_id, state, now, error, &e),
 	       &e);
 	count_end(run, state);
-	sandbox_extend(sb, now, run->spec.ttl_s);
+	if (!run->background_of)
+		sandbox_extend(sb, now, run->spec.ttl_s);
 	run_drop(run);
 }
 
@@ -185,9 +198,39 @@ static bool has_more(const struct run *run)
 	       (!run->failed || run->spec.continue_on_error);
 }
 
+/*
+ * To its own run it has done all that is waited for. That it began, and as which
+ * run it goes on, is one commit.
+ */
+static void leave_to_background(struct run *run)
+{
+	struct store_command c = {.index = (int64_t)run->at,
+				  .status = STORE_COMMAND_COMPLETED,
+				  .exit_code = -1,
+				  .oom = -1,
+				  .cpu_ms = -1,
+				  .max_rss_kb = -1};
+	struct command *cmd = &run->cmds[run->at];
+	char id[ID_RUN_LEN + 1], reason[128];
+	struct err e = ERR_INIT;
+
+	runspec_background_id(run->run_id, run->at, id);
+	snprintf(reason, sizeof(reason), "goes on in the background as %s", id);
+	c.reason = reason;
+	c.started_at = c.ended_at = cmd->started_at = clock_now_ms();
+	cmd->status = c.status;
+	event_command_started(run, run->at);
+	event_command_finished(run, &c);
+	stored(run, store_command_finish(run->sb->r->store, run->run_id, &c, &e), &e);
+	runs_accept_background(run, id);
+	run->at++;
+}
+
 /* Artifacts are fetched after runs that failed or were canceled, too. */
 static void finish_or_next(struct run *run)
 {
+	while (has_more(run) && run->spec.commands[run->at].background)
+		leave_to_background(run);
 	if (has_more(run))
 		start_command(run);
 	else
@@ -360,13 +403,23 @@ bool runs_is_current(const struct sandbox *sb, const struct ap_id *id)
 	return owner(sb, id) != NULL;
 }
 
-bool runs_on_started(struct sandbox *sb, const struct ap_id *id)
+bool runs_on_started(struct sandbox *sb, const struct ap_started *m)
 {
-	struct run *run = owner(sb, id);
+	struct run *run = owner(sb, &m->id);
+
+	if (!run)
+		return false;
+	run->cmds[run->at].confirmed = true;
+	feed_taken(run, m->stdin_off);
+	return true;
+}
+
+void runs_on_stdin_ack(struct sandbox *sb, const struct ap_stdin_ack *m)
+{
+	struct run *run = owner(sb, &m->id);
 
 	if (run)
-		run->cmds[run->at].confirmed = true;
-	return run != NULL;
+		feed_taken(run, m->offset);
 }
 
 void runs_on_output(struct sandbox *sb, const struct ap_output *o)
@@ -405,8 +458,7 @@ void runs_on_gone(struct sandbox *sb, const struct ap_id *id)
 		sandbox_kick(sb);
 		return;
 	}
-	startframe_send(sb->conn, run, run->at);
-	agentconn_flush(sb->conn);
+	send_start(run);
 }
 
 /* ---- ends from outside */

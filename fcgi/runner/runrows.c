@@ -59,8 +59,10 @@ static void fill_command(struct store_command *row, const struct command_spec *c
 		.argv_json = c->shell ? NULL : argv_text(c->argv),
 		.cwd = c->cwd,
 		.env_json = env_text(c->env),
+		.stdin_text = c->input,
 		.timeout_ms = c->timeout_ms,
 		.allow_failure = c->allow_failure,
+		.background = c->background,
 		.exit_code = -1,
 		.oom = -1,
 		.cpu_ms = -1,
@@ -83,6 +85,7 @@ int runrows_insert(struct store *s, const struct run *run, const struct sandbox 
 		.tenant = run->tenant,
 		.identifier = spec->identifier,
 		.sandbox_name = sb->name,
+		.background_of = run->background_of,
 		.created_at = run->created_at,
 		.continue_on_error = spec->continue_on_error,
 		.lock_sandbox = spec->lock_sandbox,
@@ -165,8 +168,10 @@ void runrows_spec(const struct store_run *row, struct run_spec *ret)
 			.argv = argv_of(c->argv_json),
 			.cwd = xstrdup(c->cwd),
 			.env = env_of(c->env_json),
+			.input = dup_or_null(c->stdin_text),
 			.timeout_ms = c->timeout_ms,
 			.allow_failure = c->allow_failure,
+			.background = c->background,
 		};
 	}
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "runner/feed.h"
 #include "runner/hash.h"
 #include "runner/output.h"
 #include "runner/runexec.h"
@@ -65,6 +66,7 @@ static void run_free(struct run *run)
 	free(run->cmds);
 	free(run->run_id);
 	free(run->tenant);
+	free(run->background_of);
 	free(run->why);
 	free(run);
 }
@@ -184,6 +186,66 @@ int runs_accept(struct runner *r, const struct run_request *q, struct err *e)
 	return rc < 0 ? -1 : 0;
 }
 
+/* ---- background */
+
+static char *dup_or_null(const char *s)
+{
+	return s ? xstrdup(s) : NULL;
+}
+
+static struct command_spec *command_dup(const struct command_spec *c)
+{
+	struct command_spec *d = xcalloc(1, sizeof(*d));
+
+	*d = (struct command_spec){
+		.shell = dup_or_null(c->shell),
+		.argv = c->argv ? strv_dup(c->argv) : NULL,
+		.cwd = xstrdup(c->cwd),
+		.env = strv_dup(c->env),
+		.input = dup_or_null(c->input),
+		.timeout_ms = c->timeout_ms,
+	};
+	return d;
+}
+
+static struct run *background_new(const struct run *from, const char *run_id)
+{
+	struct run *run = run_new(from->tenant, run_id);
+
+	run->background_of = xstrdup(from->run_id);
+	run->created_at = clock_now_ms();
+	run->spec = (struct run_spec){
+		.identifier = xstrdup(from->spec.identifier),
+		.commands = command_dup(&from->spec.commands[from->at]),
+		.ncommands = 1,
+		.ttl_s = from->spec.ttl_s,
+		.as_root = from->spec.as_root,
+	};
+	run->cmds = xcalloc(1, sizeof(*run->cmds));
+	return run;
+}
+
+void runs_accept_background(const struct run *from, const char *run_id)
+{
+	struct run *run = background_new(from, run_id);
+	struct err e = ERR_INIT;
+
+	/* A store that fails is noticed by the commit, which drops all of this. */
+	if (insert(run, from->sb, &e) < 0)
+		log_error("%s: %s", run_id, e.msg);
+	enlist(run, from->sb);
+	if (run_may_begin(run))
+		run_begin(run);
+}
+
+bool runs_keep_alive(const struct sandbox *sb)
+{
+	for (const struct run *run = sb->runs; run; run = run->next)
+		if (!run->background_of)
+			return true;
+	return false;
+}
+
 /* ---- restore */
 
 static void restore_command(struct run *run, size_t i, const struct store_command *row)
@@ -221,6 +283,7 @@ void runs_restore(struct runner *r, const struct store_run *row)
 	run = run_new(row->tenant, row->run_id);
 	runrows_spec(row, &run->spec);
 	run->state = row->state;
+	run->background_of = dup_or_null(row->background_of);
 	run->created_at = row->created_at;
 	run->started_at = row->started_at;
 	run->cmds = xcalloc(run->spec.ncommands ? run->spec.ncommands : 1,
@@ -299,6 +362,7 @@ static void say_again_later(struct run *run, const void *arg)
 {
 	(void)arg;
 	sync_abort(MOVE(run->sync));
+	feed_link_lost(run);
 	run->cancel_sent = false;
 	for (int s = 0; run->at < run->spec.ncommands && s < STORE_STREAM_COUNT; s++)
 		run->cmds[run->at].streams[s].ntail = 0;
@@ -307,7 +371,6 @@ static void say_again_later(struct run *run, const void *arg)
 void runs_link_lost(struct sandbox *sb)
 {
 	each(sb, say_again_later, NULL);
-	sb->open_reqs = 0;
 	sb->nforget =
 		0; /* said again: the agent repeats what it was not told to forget */
 }

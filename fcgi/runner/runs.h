@@ -21,6 +21,16 @@ struct run_request {
 };
 int runs_accept(struct runner *r, const struct run_request *q, struct err *e);
 
+/*
+ * The command that `run` is at goes on as a run of its own with that id: nobody
+ * waits for it, it has no limit but its own, and it does not keep the sandbox
+ * alive. It is begun at once when that can be.
+ */
+void runs_accept_background(const struct run *run, const char *run_id);
+
+/* Does a run keep the sandbox alive? */
+bool runs_keep_alive(const struct sandbox *sb);
+
 /* An unfinished run of the store, at the start. */
 void runs_restore(struct runner *r, const struct store_run *row);
 
@@ -44,7 +54,8 @@ void runs_start_ready(struct sandbox *sb);
 void runs_link_lost(struct sandbox *sb);
 
 /* Messages of the agent. False: the id is no command of a run here. */
-bool runs_on_started(struct sandbox *sb, const struct ap_id *id);
+bool runs_on_started(struct sandbox *sb, const struct ap_started *m);
+void runs_on_stdin_ack(struct sandbox *sb, const struct ap_stdin_ack *m);
 void runs_on_output(struct sandbox *sb, const struct ap_output *o);
 bool runs_on_exit(struct sandbox *sb, const struct ap_exit *x);
 void runs_on_gone(struct sandbox *sb, const struct ap_id *id);

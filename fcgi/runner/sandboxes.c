@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "runner/agentlink.h"
+#include "runner/filejob.h"
 #include "runner/hash.h"
 #include "runner/runs.h"
 #include "runner/sandboxjob.h"
@@ -147,7 +148,7 @@ static void unhash(struct sandbox *sb)
 static bool free_if_nothing(struct sandbox *sb)
 {
 	if (sb->state != SANDBOX_ABSENT || sb->has_row || sb->runs || sb->waiters ||
-	    sb->job)
+	    sb->files || sb->job)
 		return false;
 	unhash(sb);
 	sandbox_free(sb);
@@ -321,6 +322,7 @@ static void sandbox_died(struct sandbox *sb, const char *why)
 	log_warn("sandbox %s: %s", sb->name, why);
 	store_row(sb, STORE_SANDBOX_STOPPED, why);
 	runs_lose(sb, why);
+	filejobs_fail_with(sb, ERR_CONFLICT, why);
 	sandbox_kick(sb);
 }
 
@@ -334,6 +336,9 @@ static void give_up(struct sandbox *sb)
 
 	runs_lose(sb, "the sandbox does not answer any more and was stopped; its files "
 		      "are kept: run the command again");
+	filejobs_fail_with(sb, ERR_CONFLICT,
+			   "the sandbox does not answer any more and was stopped; its "
+			   "files are kept");
 	if (!sb->has_boot) {
 		err_set(&why, ERR_BACKEND,
 			"the sandbox's agent does not answer; restart_sandbox makes a "
@@ -352,6 +357,7 @@ void sandbox_link_lost(struct sandbox *sb, const char *why)
 
 	link_drop(sb);
 	runs_link_lost(sb);
+	filejobs_link_lost(sb);
 	if (sb->state == SANDBOX_READY) {
 		log_warn("sandbox %s: %s; connecting again", sb->name, why);
 		set_state(sb, SANDBOX_CONNECTING);
@@ -406,6 +412,7 @@ static void open_failed(struct sandbox *sb, const struct err *why)
 		return;
 	answer_waiters(sb, true, false, why);
 	runs_refuse(sb, why);
+	filejobs_fail(sb, why);
 }
 
 static void take_stream(struct sandbox *sb, int *fd)
@@ -494,6 +501,7 @@ static void (*const reports[])(struct sandbox *, struct sandboxjob *) = {
 static void stop_one(struct sandbox *sb)
 {
 	runs_cancel_all(sb, "the server was stopped");
+	filejobs_fail_with(sb, ERR_BUSY, "the server is stopping; try again later");
 	link_drop(sb);
 	if (sb->job || sb->state == SANDBOX_ABSENT)
 		return;
@@ -540,11 +548,12 @@ void sandbox_kick(struct sandbox *sb)
 	}
 	if (sb->state == SANDBOX_READY) {
 		runs_start_ready(sb);
+		filejobs_start(sb);
 		return;
 	}
 	if (sb->state != SANDBOX_ABSENT || sb->job)
 		return;
-	if (!sb->runs && !wants_restart(sb)) {
+	if (!sb->runs && !sb->files && !wants_restart(sb)) {
 		free_if_nothing(sb);
 		return;
 	}
@@ -556,6 +565,7 @@ void sandbox_kick(struct sandbox *sb)
 		err_set(&e, ERR_BACKEND, "%s", r->backend_words);
 		answer_waiters(sb, true, false, &e);
 		runs_refuse(sb, &e);
+		filejobs_fail(sb, &e);
 	}
 }
 
@@ -586,6 +596,7 @@ void sandbox_remove(struct sandbox *sb, const char *reason, const struct replyto
 	}
 	sb->create_again |= restart;
 	runs_cancel_all(sb, reason);
+	filejobs_fail_with(sb, ERR_CONFLICT, reason);
 	if (!sb->removing)
 		sb->remove_next = true;
 	sandbox_kick(sb);
@@ -615,6 +626,8 @@ void sandboxes_heartbeat(struct runner *r, int64_t mono_ms)
 		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = next) {
 			next = sb->hash_next;
 			if (sb->conn)
+				filejobs_guard(sb, mono_ms);
+			if (sb->conn)
 				agentconn_heartbeat(sb->conn, mono_ms);
 		}
 }
@@ -637,6 +650,7 @@ void sandboxes_drop_all(struct runner *r)
 		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next) {
 			answer_waiters(sb, true, false, &why);
 			answer_waiters(sb, false, false, &why);
+			filejobs_fail(sb, &why);
 		}
 	sandboxes_each(r, drop_one);
 }

@@ -103,7 +103,8 @@ void startframe_send(struct agentconn *conn, const struct run *run, size_t index
 	s->id.index = (uint32_t)index;
 	s->argc = add_argv(&strings, c, script);
 	s->envc = add_env(&strings, run, c);
-	s->flags = script ? AP_START_SCRIPT : 0;
+	s->flags = (script ? (uint32_t)AP_START_SCRIPT : 0) |
+		   (c->input ? (uint32_t)AP_START_STDIN : 0);
 	s->uid = run->spec.as_root ? 0 : UID_SANDBOX;
 	s->gid = AP_GID_OF_USER;
 	s->timeout_ms = (uint32_t)c->timeout_ms;

@@ -24,6 +24,7 @@
  */
 struct runner;
 struct sync;
+struct filejob;
 
 /* One output stream of one command; output.c. */
 struct stream {
@@ -42,6 +43,8 @@ struct command {
 	uint64_t oom_before;
 	bool oom_known;
 	struct stream streams[STORE_STREAM_COUNT];
+	uint64_t in_sent, in_taken; /* bytes of its input; feed.c */
+	bool in_ended;              /* its end was sent */
 };
 
 /* Why a run is being ended before its time. */
@@ -52,6 +55,7 @@ struct run {
 	struct run *next, **prevp; /* of its sandbox, first come first */
 	struct sandbox *sb;
 	char *run_id, *tenant;
+	char *background_of; /* the run whose background command it was, or NULL */
 	uint8_t id[16];
 	struct run_spec spec;
 	enum store_run_state state;
@@ -109,7 +113,10 @@ struct sandbox {
 	struct ap_id *forget; /* commands whose end is written in this turn */
 	size_t nforget, forget_cap;
 	uint32_t next_req;
-	int open_reqs; /* file requests the agent is at */
+	int syncs; /* artifacts being fetched */
+	struct filejob *files;
+	size_t nfiles;
+	int open_files; /* of them, those the agent is at */
 };
 
 enum { HASH_SIZE = 1024 }; /* a power of two */
@@ -169,6 +176,7 @@ struct runner {
 	struct run *runs[HASH_SIZE];
 	size_t nruns;
 	struct metrics metrics;
+	size_t file_bytes; /* held by file jobs */
 	gid_t artifacts_gid;
 	char *artifacts_dir;
 };

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "runner/agentlink.h"
+#include "runner/filejob.h"
 #include "runner/runevents.h"
 #include "runner/runs.h"
 #include "runner/syncplan.h"
@@ -20,7 +21,9 @@
 
 enum {
 	CREDIT = 512 * 1024,
-	TRIES = 3,         /* of a file that changes while it is read */
+	TRIES = 3, /* of a file that changes while it is read */
+	/* Each has at most one request open; the file tools have the others. */
+	AT_ONCE = AP_FS_REQUESTS_MAX - FILEJOBS_OPEN_MAX,
 	GUARD_MS = 600000, /* an agent that has not given all by then gives no more */
 };
 static const char artifacts_root[] = "/artifacts";
@@ -89,12 +92,12 @@ static void start_waiting(struct sandbox *sb)
 		}
 }
 
-static void request_over(struct sync *s)
+/* Its place is free for another one. */
+static void give_up_place(struct sync *s)
 {
-	if (!s->req)
-		return;
 	s->req = 0;
-	s->run->sb->open_reqs--;
+	if (s->phase != WAITING)
+		s->run->sb->syncs--;
 }
 
 void sync_abort(struct sync *s)
@@ -105,7 +108,7 @@ void sync_abort(struct sync *s)
 		agentconn_send(
 			s->run->sb->conn,
 			&(struct ap_msg){.type = AP_FS_CANCEL, .u.fs_ref.req = s->req});
-	request_over(s);
+	give_up_place(s);
 	s->run = NULL;
 	if (!s->at_work)
 		discard(s);
@@ -144,7 +147,7 @@ static void leave(struct sync *s)
 	struct run *run = s->run;
 	struct sandbox *sb = run->sb;
 
-	request_over(s);
+	give_up_place(s);
 	s->run = NULL;
 	run->sync = NULL;
 	run->guard_mono = 0;
@@ -227,11 +230,7 @@ static void send_now(struct sync *s, const struct ap_msg *m)
 
 static uint32_t new_req(struct sync *s)
 {
-	struct sandbox *sb = s->run->sb;
-
-	sb->next_req = sb->next_req == UINT32_MAX ? 1 : sb->next_req + 1;
-	sb->open_reqs++;
-	s->req = sb->next_req;
+	s->req = sandbox_next_req(s->run->sb);
 	return s->req;
 }
 
@@ -245,6 +244,7 @@ static void list_begin(struct sync *s)
 	struct ap_msg m = {.type = AP_FS_LIST};
 
 	s->phase = LISTING;
+	s->run->sb->syncs++;
 	m.u.fs_list.req = new_req(s);
 	m.u.fs_list.credit = CREDIT;
 	m.u.fs_list.root = bytes_of(artifacts_root);
@@ -294,8 +294,7 @@ void sync_begin(struct run *run)
 	s->plan = plan_for(run);
 	run->sync = s;
 	run->guard_mono = clock_mono_ms() + GUARD_MS;
-	/* Each has at most one request open. */
-	if (sb->open_reqs < AP_FS_REQUESTS_MAX)
+	if (sb->syncs < AT_ONCE)
 		list_begin(s);
 	turn_hold(sb->r);
 }
@@ -481,7 +480,7 @@ void sync_on_end(struct sandbox *sb, const struct ap_fs_end *m)
 
 	if (!s)
 		return;
-	request_over(s);
+	s->req = 0;
 	if (s->phase == LISTING)
 		listed(s, m);
 	else

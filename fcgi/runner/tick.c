@@ -69,7 +69,8 @@ static void reap_one(struct runner *r, const struct store_sandbox *row, int64_t 
 
 	if (!sb || sb->removing || sb->remove_next)
 		return;
-	if (sb->runs || sb->waiters) { /* it is in use: that renews it */
+	if (runs_keep_alive(sb) || sb->files ||
+	    sb->waiters) { /* it is in use: that renews it */
 		sandbox_extend(sb, now,
 			       sb->ttl_s > 0 ? sb->ttl_s : r->conf->default_ttl_s);
 		return;

@@ -39,9 +39,14 @@ enum edgemsg_type {
 			   * "client_version"} -> {} */
 	MSG_SESSION_CLOSE, /* {"tenant","session_id"} -> {"closed":bool} */
 	MSG_SESSION_TOUCH, /* {"session_ids":[...]} -> {} */
-	MSG_STATUS, /* {} -> {"backend":{"ok","message"},"store":{...},"metrics":text} */
+	MSG_STATUS,  /* {} -> {"backend":{"ok","message"},"store":{...},"metrics":text} */
 	MSG_RELAY,   /* {"session_id","kind",...} -> {}: to all edges, see below */
 	MSG_RELAYED, /* runner -> every edge, no answer: the body of a MSG_RELAY */
+	/* The tools' arguments as in wire/filespec.h; none of them is stored. */
+	MSG_FILE_READ,  /* {"tenant","args"} -> {"path","size","offset","data"}, base64 */
+	MSG_FILE_WRITE, /* {"tenant","args"} -> {"path","size"} */
+	MSG_FILE_LIST,  /* {"tenant","args"} -> {"path","entries":[{"path","type","size",
+			 * "mode","uid","mtime_ms","error"}],"total","cut","more"} */
 	MSG_TYPE_COUNT
 };
 

@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "wire/args.h"
@@ -21,6 +22,16 @@ enum {
 	ARGV_BYTES_MAX = 1024 * 1024,
 	RUN_ENV_BYTES_MAX = 16 * 1024 * 1024,
 };
+
+void runspec_background_id(const char *run_id, size_t index,
+			   char out[static ID_RUN_LEN + 1])
+{
+	char text[128], hash[SHA256_HEX_LEN + 1];
+	int n = snprintf(text, sizeof text, "%.64s background %zu", run_id, index);
+
+	sha256_hex(text, (size_t)n, hash);
+	snprintf(out, ID_RUN_LEN + 1, "run_%.32s", hash);
+}
 
 /* What a command has when it does not say. */
 struct defaults {
@@ -62,7 +73,7 @@ int identifier_check(const char *s, struct err *e)
 	return 0;
 }
 
-static int take_identifier(const json_t *args, char **ret, struct err *e)
+int identifier_take(const json_t *args, char **ret, struct err *e)
 {
 	const char *s;
 
@@ -226,13 +237,43 @@ static int take_env(const json_t *cmd, const char *path, struct defaults *d,
 	return 0;
 }
 
+static int take_cwd(const json_t *cmd, const char *path, const struct defaults *d,
+		    struct command_spec *c, struct err *e)
+{
+	struct arg a = {cmd, path, "cwd"};
+	char name[ARG_NAME_SIZE];
+	const char *cwd;
+
+	if (arg_string(a, &cwd, e) < 0 ||
+	    (cwd && check_cwd(cwd, arg_name(a, name), e) < 0))
+		return -1;
+	c->cwd = xstrdup(cwd ? cwd : d->cwd);
+	return 0;
+}
+
+/* What is in the background has all the time there is, unless it is told. */
+static int take_manner(const json_t *cmd, const char *path, const struct defaults *d,
+		       struct command_spec *c, struct err *e)
+{
+	const char *input;
+
+	if (arg_bool((struct arg){cmd, path, "background"}, &c->background, e) < 0 ||
+	    arg_bool((struct arg){cmd, path, "allow_failure"}, &c->allow_failure, e) <
+		    0 ||
+	    arg_string((struct arg){cmd, path, "stdin"}, &input, e) < 0)
+		return -1;
+	c->input = input && *input ? xstrdup(input) : NULL;
+	c->timeout_ms = c->background ? 0 : d->timeout_ms;
+	return arg_int((struct arg){cmd, path, "timeout_ms"}, 1, TIMEOUT_MAX_MS,
+		       &c->timeout_ms, e);
+}
+
 static int take_command(const json_t *cmd, const char *path, struct defaults *d,
 			struct command_spec *c, struct err *e)
 {
-	static const char *const known[] = {"shell",      "argv",          "cwd", "env",
-					    "timeout_ms", "allow_failure", NULL};
-	const char *cwd;
-	char name[ARG_NAME_SIZE];
+	static const char *const known[] = {"shell",         "argv",       "cwd",
+					    "env",           "stdin",      "timeout_ms",
+					    "allow_failure", "background", NULL};
 
 	if (json_is_string(cmd))
 		return err_set(e, ERR_INVALID,
@@ -242,16 +283,9 @@ static int take_command(const json_t *cmd, const char *path, struct defaults *d,
 	if (!json_is_object(cmd))
 		return err_set(e, ERR_INVALID, "%s must be an object, not %s", path,
 			       arg_type_name(cmd));
-	c->timeout_ms = d->timeout_ms;
 	if (arg_only(cmd, path, known, e) < 0 || take_program(cmd, path, c, e) < 0 ||
-	    arg_string((struct arg){cmd, path, "cwd"}, &cwd, e) < 0 ||
-	    arg_int((struct arg){cmd, path, "timeout_ms"}, 1, TIMEOUT_MAX_MS,
-		    &c->timeout_ms, e) < 0 ||
-	    arg_bool((struct arg){cmd, path, "allow_failure"}, &c->allow_failure, e) < 0)
+	    take_cwd(cmd, path, d, c, e) < 0 || take_manner(cmd, path, d, c, e) < 0)
 		return -1;
-	if (cwd && check_cwd(cwd, arg_name((struct arg){cmd, path, "cwd"}, name), e) < 0)
-		return -1;
-	c->cwd = xstrdup(cwd ? cwd : d->cwd);
 	return take_env(cmd, path, d, c, e);
 }
 
@@ -368,7 +402,7 @@ int runspec_parse(const json_t *args, const struct runspec_limits *lim,
 	if (!json_is_object(args))
 		return err_set(e, ERR_INVALID, "the arguments must be an object");
 	if (arg_only(args, "", known, e) < 0 ||
-	    take_identifier(args, &s.identifier, e) < 0 ||
+	    identifier_take(args, &s.identifier, e) < 0 ||
 	    take_options(args, lim, &d, &s, e) < 0 ||
 	    take_commands(args, lim, &d, &s, e) < 0)
 		return -1;
@@ -386,6 +420,7 @@ void runspec_release(struct run_spec *s)
 		strv_free(s->commands[i].argv);
 		free(s->commands[i].cwd);
 		strv_free(s->commands[i].env);
+		free(s->commands[i].input);
 	}
 	free(s->commands);
 	free(s->identifier);
@@ -416,7 +451,7 @@ int sandboxref_parse(const json_t *args, bool with_ttl, const struct runspec_lim
 	if (!json_is_object(args))
 		return err_set(e, ERR_INVALID, "the arguments must be an object");
 	if (arg_only(args, "", with_ttl ? with_options : only_id, e) < 0 ||
-	    take_identifier(args, &identifier, e) < 0)
+	    identifier_take(args, &identifier, e) < 0)
 		return -1;
 	if (with_ttl && take_ref_ttl(args, lim, &ttl_s, e) < 0)
 		return -1;

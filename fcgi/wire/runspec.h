@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/id.h"
 
 /*
  * What run_sandbox was asked for, checked. runspec_parse() is the one reader of
@@ -26,12 +27,14 @@ struct runspec_limits {
 };
 
 struct command_spec {
-	char *shell; /* exactly one of shell and argv is not NULL */
-	char **argv; /* NULL-terminated */
-	char *cwd;   /* absolute; the run's default when not given */
-	char **env;  /* NULL-terminated KEY=VALUE: default_env overlaid with env */
-	int64_t timeout_ms;
+	char *shell;        /* exactly one of shell and argv is not NULL */
+	char **argv;        /* NULL-terminated */
+	char *cwd;          /* absolute; the run's default when not given */
+	char **env;         /* NULL-terminated KEY=VALUE: default_env overlaid with env */
+	char *input;        /* for its standard input; NULL: none */
+	int64_t timeout_ms; /* 0: none (only in the background) */
 	bool allow_failure;
+	bool background; /* goes on as a run of its own, the next one begins at once */
 };
 
 struct run_spec {
@@ -45,6 +48,13 @@ struct run_spec {
 	bool await_completion;
 	int64_t await_timeout_ms;
 };
+
+/*
+ * The run as which a background command goes on: its id follows from the run's and
+ * the command's, so that nobody starts it twice.
+ */
+void runspec_background_id(const char *run_id, size_t index,
+			   char out[static ID_RUN_LEN + 1]);
 
 int runspec_parse(const json_t *args, const struct runspec_limits *lim,
 		  struct run_spec *ret, struct err *e);
@@ -61,6 +71,8 @@ void sandboxref_release(struct sandbox_ref *r);
 
 /* 1..256 characters of valid UTF-8 without control characters. */
 int identifier_check(const char *s, struct err *e);
+/* The argument of that name, checked; the caller frees. */
+int identifier_take(const json_t *args, char **ret, struct err *e);
 
 #define AUTO_RUNSPEC __attribute__((cleanup(runspec_release))) struct run_spec
 

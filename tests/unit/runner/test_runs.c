@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "rig.h"
 
+#include "wire/runspec.h"
+
 #define ROOT "'options':{'as_user':'root'}"
 
 static void a_run_tells_its_whole_story(void **state)
@@ -285,6 +287,109 @@ static void bad_requests_are_refused(void **state)
 	json_decref(answer);
 }
 
+static void input_reaches_a_command_and_ends(void **state)
+{
+	struct rig *t = *state;
+	size_t n = 3 * 1024 * 1024;
+	char id[ID_RUN_LEN + 1], id2[ID_RUN_LEN + 1];
+	AUTO_FREE char *big = xmalloc(n + 1);
+	AUTO_FREE char *args = NULL;
+	AUTO_FREE char *out = NULL;
+	AUTO_FREE char *sums = NULL;
+
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'cat','stdin':'a\\nb'},"
+		"{'argv':['cat']}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	out = rig_output(t, id, 0);
+	assert_string_equal("a\nb", out);
+	/* Far more than the window, to one who reads slowly, and to one who does not. */
+	memset(big, 'x', n);
+	big[n] = '\0';
+	args = xasprintf("{'identifier':'a','commands':[{'shell':'sleep 0.2; head -c 9 "
+			 ">/dev/null; sleep 0.1; wc -c','stdin':'%s'},{'argv':['true'],"
+			 "'stdin':'%s'}]," ROOT "}",
+			 big, big);
+	rig_run(t, id2, args);
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id2));
+	sums = rig_output(t, id2, 0);
+	assert_true(atol(sums) > (long)n - 100000);
+}
+
+static void input_goes_on_after_the_runner_was_killed(void **state)
+{
+	struct rig *t = *state;
+	size_t n = 2 * 1024 * 1024;
+	char id[ID_RUN_LEN + 1];
+	AUTO_FREE char *big = xmalloc(n + 1);
+	AUTO_FREE char *args = NULL;
+	AUTO_FREE char *out = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		big[i] = "0123456789abcdef"[i * 31 % 16];
+	big[n] = '\0';
+	args = xasprintf("{'identifier':'a','commands':[{'shell':'echo begun; head -c "
+			 "100000 >/tmp/x; sleep 0.7; cat >>/tmp/x; wc -c </tmp/x',"
+			 "'stdin':'%s'}]," ROOT "}",
+			 big);
+	rig_run(t, id, args);
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STDOUT);
+	rig_end(t, SIGKILL);
+	rig_start(t);
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	out = rig_output(t, id, 0);
+	assert_string_equal("begun\n2097152\n", out);
+}
+
+static void a_background_command_goes_on_as_a_run_of_its_own(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], other[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN run = {0}, bg = {0}, end = {0};
+	AUTO_FREE char *out = NULL;
+
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'read x; echo up $x; until [ -e "
+		"/tmp/stop ]; do sleep 0.02; done','background':true,'stdin':'now\\n'},"
+		"{'shell':'echo front'}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	runspec_background_id(id, 0, other);
+	assert_int_equal(STORE_COMMAND_COMPLETED, run.commands[0].status);
+	assert_int_equal(-1, run.commands[0].exit_code);
+	assert_non_null(strstr(run.commands[0].reason, other));
+	rig_wait_event(t, other, STORE_EVENT_COMMAND_STDOUT);
+	rig_read_run(t, other, &bg);
+	assert_int_equal(STORE_RUN_RUNNING, bg.state);
+	assert_string_equal(id, bg.background_of);
+	/* It survives the runner, and is awaited like any run. */
+	rig_end(t, SIGKILL);
+	rig_start(t);
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'touch /tmp/stop'}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, other));
+	out = rig_output(t, other, 0);
+	assert_string_equal("up now\n", out);
+	rig_read_run(t, other, &end);
+	assert_int_equal(0, end.commands[0].exit_code);
+}
+
+static void what_is_in_the_background_does_not_keep_a_sandbox(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], other[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN bg = {0};
+
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'argv':['sleep','100'],'background':true}"
+		"],'options':{'as_user':'root','ttl_seconds':1}}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	runspec_background_id(id, 0, other);
+	assert_int_equal(STORE_RUN_CANCELED, rig_wait(t, other));
+	rig_read_run(t, other, &bg);
+	assert_non_null(strstr(bg.error, "expired"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -303,6 +408,10 @@ int main(void)
 		TEST(a_canceled_command_is_ended),
 		TEST(a_create_that_fails_is_told_in_its_words),
 		TEST(bad_requests_are_refused),
+		TEST(input_reaches_a_command_and_ends),
+		TEST(input_goes_on_after_the_runner_was_killed),
+		TEST(a_background_command_goes_on_as_a_run_of_its_own),
+		TEST(what_is_in_the_background_does_not_keep_a_sandbox),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

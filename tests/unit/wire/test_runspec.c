@@ -96,6 +96,27 @@ static void every_option_is_taken(void **state)
 }
 
 /* What some clients send with argv for "no shell". */
+static void a_background_command_has_no_limit_unless_it_is_told(void **state)
+{
+	AUTO_RUNSPEC s = {0};
+	char id[ID_RUN_LEN + 1], other[ID_RUN_LEN + 1];
+
+	(void)state;
+	parse("{\"identifier\":\"i\",\"commands\":[{\"shell\":\"x\",\"background\":true,"
+	      "\"stdin\":\"in\"},{\"shell\":\"x\",\"background\":true,\"timeout_ms\":9,"
+	      "\"stdin\":\"\"}]}",
+	      &s);
+	assert_true(s.commands[0].background);
+	assert_int_equal(s.commands[0].timeout_ms, 0);
+	assert_string_equal(s.commands[0].input, "in");
+	assert_int_equal(s.commands[1].timeout_ms, 9);
+	assert_null(s.commands[1].input);
+	runspec_background_id("run_0123456789abcdef0123456789abcdef", 0, id);
+	runspec_background_id("run_0123456789abcdef0123456789abcdef", 1, other);
+	assert_true(id_is_run(id) && id_is_run(other));
+	assert_string_not_equal(id, other);
+}
+
 static void an_empty_shell_beside_argv_is_no_shell(void **state)
 {
 	static const char *const same[] = {
@@ -192,7 +213,7 @@ static const struct {
 	{CMD("{\"shell\":\"x\",\"allow_failure\":\"yes\"}"), "commands[0].allow_failure",
 	 "true or false"},
 	{CMD("{\"shell\":\"x\",\"timeout\":5}"), "commands[0].timeout",
-	 "shell, argv, cwd, env, timeout_ms, allow_failure"},
+	 "shell, argv, cwd, env, stdin, timeout_ms, allow_failure, background"},
 	{OPT("[]"), "options", "must be an object"},
 	{OPT("{\"ttl_seconds\":0}"), "options.ttl_seconds", "1 to 1000"},
 	{OPT("{\"ttl_seconds\":1001}"), "options.ttl_seconds", "1 to 1000"},
@@ -367,6 +388,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_defaults_are_filled_in),
+		cmocka_unit_test(a_background_command_has_no_limit_unless_it_is_told),
 		cmocka_unit_test(every_option_is_taken),
 		cmocka_unit_test(an_empty_shell_beside_argv_is_no_shell),
 		cmocka_unit_test(a_shell_with_its_own_flags_is_the_program),
