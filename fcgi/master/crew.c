@@ -250,6 +250,22 @@ static void log_death(const struct role *r, int status, int64_t delay_ms)
 			 role_name(r->kind), r->index, how, what, (int)delay_ms);
 }
 
+static void tell(struct role *r, int sig, int64_t kill_at_ms)
+{
+	if (r->state != ROLE_RUNNING && r->state != ROLE_LEAVING)
+		return;
+	r->state = ROLE_LEAVING;
+	r->kill_at_ms = kill_at_ms;
+	kill(r->pid, sig);
+}
+
+static void stop_edges(struct crew *k, int64_t now_ms)
+{
+	for (int i = 0; i < k->nroles; i++)
+		if (k->roles[i].kind == ROLE_EDGE)
+			tell(&k->roles[i], SIGTERM, now_ms + LEAVE_GRACE_MS);
+}
+
 bool crew_reap(struct crew *k, pid_t pid, int status, int64_t now_ms)
 {
 	for (int i = 0; i < k->nroles; i++) {
@@ -262,6 +278,8 @@ bool crew_reap(struct crew *k, pid_t pid, int status, int64_t now_ms)
 		int64_t delay = role_died(r, now_ms);
 		if (r->leave_for_good)
 			r->state = ROLE_GONE;
+		if (r->leave_for_good && r->kind == ROLE_RUNNER)
+			stop_edges(k, now_ms);
 		else if (!wanted)
 			log_death(r, status, delay);
 		return true;
@@ -288,15 +306,6 @@ bool crew_ready(const struct crew *k)
 	return true;
 }
 
-static void tell(struct role *r, int sig, int64_t kill_at_ms)
-{
-	if (r->state != ROLE_RUNNING && r->state != ROLE_LEAVING)
-		return;
-	r->state = ROLE_LEAVING;
-	r->kill_at_ms = kill_at_ms;
-	kill(r->pid, sig);
-}
-
 void crew_replace(struct role *r, int64_t now_ms)
 {
 	r->ready = false;
@@ -305,16 +314,27 @@ void crew_replace(struct role *r, int64_t now_ms)
 	tell(r, r->kind == ROLE_RUNNER ? SIGUSR1 : SIGTERM, now_ms + LEAVE_GRACE_MS);
 }
 
+/*
+ * The runner first: it ends the runs, and the edges then tell those who wait for one
+ * how it ended. They are told to stop when it is gone.
+ */
 void crew_stop(struct crew *k, int64_t grace_ms, int64_t now_ms)
 {
+	bool runner_gone = true;
+
 	for (int i = 0; i < k->nroles; i++) {
 		struct role *r = &k->roles[i];
 
 		r->leave_for_good = true;
 		if (r->state == ROLE_WAITING)
 			r->state = ROLE_GONE;
+		if (r->kind != ROLE_RUNNER)
+			continue;
 		tell(r, SIGTERM, now_ms + grace_ms);
+		runner_gone = r->state == ROLE_GONE;
 	}
+	if (runner_gone)
+		stop_edges(k, now_ms);
 }
 
 bool crew_gone(const struct crew *k)

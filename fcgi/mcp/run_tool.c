@@ -87,11 +87,20 @@ static enum mcp_next cannot_await(struct mcp_call *c, const struct mcp_reads *r,
 	return answer_open(c, run, words.p);
 }
 
+/* Less than was asked for when the edge is replaced meanwhile. */
+static int64_t waited_ms(const struct mcp_call *c)
+{
+	int64_t left = c->await_until_ms - clock_now_ms();
+
+	return left > 0 && left < c->await_timeout_ms ? c->await_timeout_ms - left
+						      : c->await_timeout_ms;
+}
+
 static enum mcp_next answer_unfinished(struct mcp_call *c, const json_t *run)
 {
 	AUTO_BUF words = BUF_INIT(WORDS_MAX);
 
-	run_words_unfinished(&words, run, c->await_timeout_ms);
+	run_words_unfinished(&words, run, waited_ms(c));
 	return answer_open(c, run, words.p);
 }
 

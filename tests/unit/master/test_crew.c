@@ -115,6 +115,27 @@ static int stop(void **state)
 	return 0;
 }
 
+static void edges_stay_until_the_runner_has_stopped(void **state)
+{
+	struct role *runner = NULL;
+	pid_t edge = 0;
+	int status;
+
+	(void)state;
+	for (int i = 0; i < crew.nroles; i++)
+		if (crew.roles[i].kind == ROLE_RUNNER)
+			runner = &crew.roles[i];
+		else
+			edge = crew.roles[i].pid;
+	assert_int_equal(kill(runner->pid, SIGSTOP), 0); /* it takes its time */
+	crew_stop(&crew, 5000, clock_mono_ms());
+	for (int i = 0; i < 20; i++)
+		turn();
+	assert_int_equal(waitpid(edge, &status, WNOHANG), 0);
+	assert_int_equal(kill(runner->pid, SIGCONT), 0);
+	turn_until(crew_gone);
+}
+
 static void what_dies_is_started_again(void **state)
 {
 	pid_t old[3];
@@ -249,6 +270,7 @@ int main(int argc, char **argv)
 		WITH_CREW(a_replaced_role_is_no_crash_and_starts_at_once),
 		WITH_CREW(a_role_that_does_not_leave_is_killed),
 		WITH_CREW(a_new_configuration_replaces_all_roles),
+		WITH_CREW(edges_stay_until_the_runner_has_stopped),
 		WITH_CREW(what_cannot_change_is_refused_by_name_and_nothing_happens),
 	};
 
