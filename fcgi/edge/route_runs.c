@@ -97,7 +97,7 @@ void route_events(struct worker *w, struct http *h)
 	char run_id[STORE_RUN_ID_SIZE];
 	enum store_run_state state;
 	struct err e = ERR_INIT;
-	int64_t after;
+	int64_t after = 0;
 
 	if (parse_events_query(h, run_id, &after, &e) < 0 ||
 	    store_read_run_state(w->reader, STORE_TENANT_DEFAULT, run_id, &state, &e) <

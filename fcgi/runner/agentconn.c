@@ -2,6 +2,7 @@
 #include "runner/agentconn.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -188,7 +189,7 @@ static ssize_t read_some(struct agentconn *c)
 	}
 	ap_reader_fed(&c->reader, (size_t)n);
 	c->heard_ms = clock_mono_ms();
-	return n < (ssize_t)room && n > 0 ? n : n;
+	return n;
 }
 
 static void read_messages(struct agentconn *c)

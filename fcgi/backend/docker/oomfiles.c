@@ -70,7 +70,8 @@ char *oomfiles_path(const char *cgroup_text, const char *id)
 	while (str_cut(&rest, '\n', &line)) {
 		int version;
 
-		if (!str_cut(&line, ':', &part) || !str_cut(&line, ':', &part) || !line.p)
+		str_cut(&line, ':', &part); /* the hierarchy's number */
+		if (!str_cut(&line, ':', &part) || !line.p)
 			continue;
 		version = version_of(part);
 		if (version == 0 || line.n == 0 || line.p[0] != '/' ||
