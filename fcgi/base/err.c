@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static const char *const kind_names[ERR_KIND_COUNT] = {
 	[ERR_NONE] = "none",         [ERR_INVALID] = "invalid",
 	[ERR_DENIED] = "denied",     [ERR_NOT_FOUND] = "not_found",
@@ -23,6 +25,7 @@ vset(struct err *e, enum err_kind kind, int sys, const char *fmt, va_list ap)
 	e->kind = kind;
 	e->sys = sys;
 	vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+	utf8_settle(e->msg); /* cut to fit, or with a name that is no text */
 }
 
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
@@ -49,6 +52,7 @@ int err_sys(struct err *e, const char *fmt, ...)
 	va_end(ap);
 	n = strlen(e->msg);
 	snprintf(e->msg + n, sizeof e->msg - n, ": %s", strerror_r(sys, why, sizeof why));
+	utf8_settle(e->msg);
 	errno = sys;
 	return -1;
 }
@@ -65,6 +69,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
 	va_end(ap);
 	n = strlen(e->msg);
 	snprintf(e->msg + n, sizeof e->msg - n, ": %s", old);
+	utf8_settle(e->msg);
 	return -1;
 }
 

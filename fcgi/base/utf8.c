@@ -2,6 +2,7 @@
 #include "base/utf8.h"
 
 #include <stdint.h>
+#include <string.h>
 
 /*
  * Length of the whole character at p (1 to 4). Else 0, and *ret_bad is how many
@@ -83,6 +84,16 @@ size_t utf8_count(const char *p, size_t n)
 	for (i = 0; i < n; i++)
 		count += ((uint8_t)p[i] & 0xc0) != 0x80;
 	return count;
+}
+
+void utf8_settle(char *s)
+{
+	size_t n = strlen(s), at = 0;
+
+	n -= utf8_incomplete_tail(s, n);
+	s[n] = '\0';
+	while ((at += utf8_valid_prefix(s + at, n - at)) < n)
+		s[at++] = '?';
 }
 
 void utf8_add_repaired(struct buf *b, const char *p, size_t n)

@@ -25,6 +25,12 @@ size_t utf8_incomplete_tail(const char *p, size_t n);
 /* Characters in n bytes of valid UTF-8. */
 size_t utf8_count(const char *p, size_t n);
 
+/*
+ * Make a string valid in place, for text that was cut to fit: a character that is
+ * cut at the end goes, any other invalid byte becomes '?'.
+ */
+void utf8_settle(char *s);
+
 /* Append p with U+FFFD for each maximal invalid part (Unicode 3.9, U+FFFD). */
 void utf8_add_repaired(struct buf *b, const char *p, size_t n);
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static const char *program(const struct command_spec *c)
 {
 	return c->argv ? c->argv[0] : "bash";
@@ -127,6 +129,7 @@ void verdict_of(const struct verdict_input *in, struct store_command *out,
 		out->status = STORE_COMMAND_CANCELED;
 		snprintf(reason, VERDICT_REASON_MAX, "canceled: %s", in->cancel_reason);
 	}
+	utf8_settle(reason); /* names in it were cut to fit */
 	out->reason = reason[0] ? reason : NULL;
 	out->bytes[STORE_STDOUT] = (int64_t)x->stdout_total;
 	out->bytes[STORE_STDERR] = (int64_t)x->stderr_total;

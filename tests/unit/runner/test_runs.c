@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rig.h"
 
+#include "base/utf8.h"
 #include "wire/runspec.h"
 
 #define ROOT "'options':{'as_user':'root'}"
@@ -64,6 +65,10 @@ static void allowed_failures_and_continuing_go_on(void **state)
 	assert_int_equal(STORE_COMMAND_COMPLETED, run.commands[1].status);
 }
 
+/* 201 bytes: what is shown of a name ends inside the last character. */
+#define E10       "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9"
+#define LONG_NAME "x" E10 E10 E10 E10 E10 E10 E10 E10 E10 E10
+
 struct ending_case {
 	const char *command;
 	enum store_command_status status;
@@ -77,6 +82,8 @@ static void every_end_says_its_truth(void **state)
 		{"{'shell':'kill -SEGV $$'}", STORE_COMMAND_FAILED, -1, 11, "SEGV"},
 		{"{'shell':'exit 137'}", STORE_COMMAND_FAILED, 137, 0, "exit code 137"},
 		{"{'argv':['no-such-program']}", STORE_COMMAND_FAILED, -1, 0,
+		 "no such program"},
+		{"{'argv':['" LONG_NAME "']}", STORE_COMMAND_FAILED, -1, 0,
 		 "no such program"},
 		{"{'argv':['true'],'cwd':'/nowhere'}", STORE_COMMAND_FAILED, -1, 0,
 		 "/nowhere cannot be entered"},
@@ -97,6 +104,7 @@ static void every_end_says_its_truth(void **state)
 		assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
 		rig_read_run(t, id, &run);
 		assert_int_equal(cases[i].status, run.commands[0].status);
+		assert_true(utf8_is_valid(run.error, strlen(run.error)));
 		if (!strstr(run.commands[0].reason, cases[i].reason))
 			fail_msg("%s: %s", cases[i].command, run.commands[0].reason);
 		assert_int_equal(cases[i].exit_code, run.commands[0].exit_code);
