@@ -206,13 +206,73 @@ static void reconcile(struct runner *r, const struct sandbox_list *l)
 	sandboxes_kick_all(r);
 }
 
+/* ---- at a stop */
+
+struct stop_job {
+	struct control_job job;
+	struct runner *r;
+	char *name;
+	struct err e;
+	int rc;
+};
+
+static void work_stop(struct control_job *cj)
+{
+	struct stop_job *j = (struct stop_job *)cj;
+	struct backend *b = j->r->backend;
+
+	j->rc = b->ops->stop(b, j->name, &j->e);
+}
+
+static void done_stop(struct control_job *cj)
+{
+	struct stop_job *j = (struct stop_job *)cj;
+
+	if (j->rc < 0)
+		log_error("stop sandbox %s: %s", j->name, j->e.msg);
+	j->r->nstopping--;
+	free(j->name);
+	free(j);
+}
+
+static void stop_strangers(struct runner *r, const struct sandbox_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct sandbox *sb = by_name(r, l->v[i].name);
+		struct stop_job *j;
+
+		if (!l->v[i].running || (sb && (sb->job || sb->state != SANDBOX_ABSENT)))
+			continue;
+		j = xcalloc(1, sizeof(*j));
+		j->job = (struct control_job){.work = work_stop, .done = done_stop};
+		j->r = r;
+		j->name = xstrdup(l->v[i].name);
+		r->nstopping++;
+		control_submit(r->control, &j->job);
+	}
+}
+
+void recovery_stop_strangers(struct runner *r)
+{
+	if (r->backend && !r->opening && !r->reconciled)
+		list_sandboxes(r);
+}
+
 static void done_list(struct control_job *cj)
 {
 	struct list_job *j = (struct list_job *)cj;
 	struct runner *r = j->r;
 
 	r->opening = false;
-	if (r->phase == PHASE_SERVING && j->generation == r->generation) {
+	if (r->phase == PHASE_STOPPING && r->sandboxes_stopped) {
+		if (j->rc < 0)
+			log_error("stopping: %s", j->e.msg);
+		else
+			stop_strangers(r, &j->list);
+	} else if (r->phase == PHASE_STOPPING) {
+		/* Asked for before: recovery_stop_strangers() asks again. */
+		r->reconciled = false;
+	} else if (r->phase == PHASE_SERVING && j->generation == r->generation) {
 		if (j->rc < 0)
 			backend_failed(r, &j->e);
 		else

@@ -13,6 +13,12 @@
 /* Load the store, then open the backend on a control thread and reconcile. */
 void recovery_begin(struct runner *r);
 
+/*
+ * At a stop: what runs at the backend and has no record that stops it is stopped
+ * as well, now or when the backend has been opened.
+ */
+void recovery_stop_strangers(struct runner *r);
+
 /* Once in a while: a backend that could not be opened is tried again. */
 void recovery_retry_backend(struct runner *r);
 

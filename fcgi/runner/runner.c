@@ -23,6 +23,7 @@
 
 enum {
 	STOP_EXTRA_MS = 2000, /* after the grace: sandboxes are stopped hard */
+	STOP_HARD_MS = 12000, /* however long the grace is */
 	STOP_MAX_MS = 20000,  /* then we leave whatever a backend still does */
 	STOP_LOOK_MS = 50,
 };
@@ -55,16 +56,15 @@ static void on_stop_look(uv_timer_t *t)
 {
 	struct runner *r = t->data;
 	int64_t now = clock_mono_ms();
-	bool commands_over = r->nruns == 0 || now > r->stop_by_mono - STOP_MAX_MS +
-							      r->conf->kill_grace_ms +
-							      STOP_EXTRA_MS;
 
-	if (commands_over && !r->sandboxes_stopped) {
+	if ((r->nruns == 0 || now >= r->stop_hard_mono) && !r->sandboxes_stopped) {
 		r->sandboxes_stopped = true;
 		sandboxes_stop_all(r);
+		/* What runs unknown to us: not yet adopted, or the store had failed. */
+		recovery_stop_strangers(r);
 	}
-	if (now >= r->stop_by_mono ||
-	    (r->sandboxes_stopped && !sandboxes_busy(r) && !r->opening))
+	if (now >= r->stop_by_mono || (r->sandboxes_stopped && !sandboxes_busy(r) &&
+				       !r->opening && r->nstopping == 0))
 		uv_stop(&r->loop);
 }
 
@@ -78,6 +78,10 @@ static void on_stop_signal(uv_signal_t *h, int signum)
 	log_info("stopping; runs are canceled, sandboxes are stopped");
 	r->phase = PHASE_STOPPING;
 	r->stop_by_mono = clock_mono_ms() + STOP_MAX_MS;
+	r->stop_hard_mono =
+		clock_mono_ms() + (r->conf->kill_grace_ms < STOP_HARD_MS - STOP_EXTRA_MS
+					   ? r->conf->kill_grace_ms + STOP_EXTRA_MS
+					   : STOP_HARD_MS);
 	runs_cancel_gently(r, "the server was stopped");
 	r->stop_look.data = r;
 	uv_timer_start(&r->stop_look, on_stop_look, 0, STOP_LOOK_MS);

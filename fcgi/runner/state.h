@@ -161,7 +161,8 @@ struct runner {
 	bool opening;        /* a control thread opens the backend */
 	uint32_t generation; /* of what is in memory: a reset begins a new one */
 	bool sweeping;
-	int64_t stop_by_mono;
+	int64_t stop_by_mono, stop_hard_mono;
+	int nstopping; /* sandboxes without a record that are being stopped */
 	bool sandboxes_stopped;
 
 	bool dirty;      /* something was written in this turn */

@@ -196,6 +196,39 @@ static void a_lowered_cap_cuts_what_runs_and_breaks_nothing(void **state)
 	assert_true(run.commands[0].truncated[STORE_STDOUT]);
 }
 
+static pid_t agent_of(struct rig *t, const char *identifier)
+{
+	struct fake_backend f = {.dir = xasprintf("%s/fake", t->dir)};
+	char name[64];
+	pid_t pid;
+
+	backend_sandbox_name(name, sizeof(name), "0123abcd", "default", identifier);
+	pid = fake_pid(&f.b, name);
+	free(f.dir);
+	return pid;
+}
+
+/* Nothing is adopted yet when TERM comes. */
+static void a_stop_while_the_backend_opens_leaves_nothing_running(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN run = {0};
+
+	rig_run(t, id, "{'identifier':'a','commands':[{'shell':'sleep 60'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
+	rig_end(t, SIGKILL);
+	assert_true(agent_of(t, "a") > 0);
+	fake_open_delay_ms = 500;
+	rig_start(t);
+	rig_end(t, SIGTERM);
+	assert_int_equal(-1, agent_of(t, "a"));
+	rig_read_run(t, id, &run);
+	assert_int_equal(STORE_RUN_CANCELED, run.state);
+	fake_open_delay_ms = 0;
+	rig_start(t);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -205,6 +238,7 @@ int main(void)
 		TEST(a_lock_held_by_another_program_is_got_over),
 		TEST(a_full_disk_is_said_until_it_is_over),
 		TEST(half_a_character_outlives_connection_and_runner),
+		TEST(a_stop_while_the_backend_opens_leaves_nothing_running),
 		TEST(a_lowered_cap_cuts_what_runs_and_breaks_nothing),
 	};
 
