@@ -62,16 +62,28 @@ int pidref_of(pid_t pid, struct pidref *ret, struct err *e)
 	return 0;
 }
 
-bool pidref_alive(const struct pidref *p)
+/* 1: it lives, 0: it is gone, -1: that cannot be found out (no descriptors). */
+static int look(const struct pidref *p, struct err *e)
 {
-	struct err e = ERR_INIT;
 	char boot[PIDREF_BOOT_LEN + 1], state = '?';
 	uint64_t start = 0;
 
-	if (p->pid <= 0 || boot_id(boot, &e) < 0 || strcmp(boot, p->boot) != 0)
-		return false;
-	return read_stat(p->pid, &state, &start, &e) == 0 && start == p->start &&
-	       state != 'Z' && state != 'X';
+	if (p->pid <= 0)
+		return 0;
+	if (boot_id(boot, e) < 0)
+		return -1;
+	if (strcmp(boot, p->boot) != 0)
+		return 0;
+	if (read_stat(p->pid, &state, &start, e) < 0)
+		return e->kind == ERR_NOT_FOUND || e->sys == ESRCH ? 0 : -1;
+	return start == p->start && state != 'Z' && state != 'X';
+}
+
+bool pidref_alive(const struct pidref *p)
+{
+	struct err ignored = ERR_INIT;
+
+	return look(p, &ignored) != 0;
 }
 
 int pidref_kill(const struct pidref *p, int timeout_ms, struct err *e)
@@ -79,10 +91,16 @@ int pidref_kill(const struct pidref *p, int timeout_ms, struct err *e)
 	/* The descriptor first, the check second: then it is that process. */
 	AUTO_CLOSE int fd = p->pid > 0 ? (int)syscall(SYS_pidfd_open, p->pid, 0) : -1;
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	struct err why = ERR_INIT;
 	int n;
 
-	if (fd < 0 || !pidref_alive(p))
-		return 0;
+	if (p->pid > 0 && fd < 0 && errno != ESRCH)
+		return err_sys(e, "look at process %d", (int)p->pid);
+	n = fd < 0 ? 0 : look(p, &why);
+	if (n < 0)
+		*e = why;
+	if (n <= 0)
+		return n;
 	if (syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
 		return err_sys(e, "kill process %d", (int)p->pid);
 	do

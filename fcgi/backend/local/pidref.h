@@ -21,6 +21,7 @@ struct pidref {
 };
 
 int pidref_of(pid_t pid, struct pidref *ret, struct err *e);
+/* True also when that cannot be found out: nothing is given up for a guess. */
 bool pidref_alive(const struct pidref *p);
 
 /* KILL, and waits for the end at most timeout_ms. Not alive: fine. */
