@@ -38,6 +38,8 @@ struct sandbox_info {
 	char *policy_fingerprint;
 	bool running; /* the agent may be reachable */
 	bool fresh;   /* no file of an earlier sandbox is in it */
+	/* It runs under another policy than a create would give it now. */
+	bool outdated;
 };
 void sandbox_info_release(struct sandbox_info *i);
 

@@ -181,6 +181,7 @@ static void reconcile_one(struct runner *r, struct sandbox *sb,
 	if (sb->state != SANDBOX_ABSENT || sb->job)
 		return;
 	if (i && i->running) {
+		sb->outdated = i->outdated;
 		sandbox_adopt(sb);
 		return;
 	}

@@ -104,6 +104,8 @@ bool run_may_begin(const struct run *run)
 {
 	size_t running = 0;
 
+	if (run->sb->outdated) /* not under the old policy any more */
+		return false;
 	for (const struct run *o = run->sb->runs; o && o != run; o = o->next) {
 		if (o->spec.lock_sandbox && run->spec.lock_sandbox)
 			return false;

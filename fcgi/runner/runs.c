@@ -344,6 +344,14 @@ void runs_refuse(struct sandbox *sb, const struct err *why)
 	each(sb, refuse, why);
 }
 
+bool runs_any_running(const struct sandbox *sb)
+{
+	for (const struct run *run = sb->runs; run; run = run->next)
+		if (run->state == STORE_RUN_RUNNING)
+			return true;
+	return false;
+}
+
 void runs_start_ready(struct sandbox *sb)
 {
 	struct run *next;

@@ -48,6 +48,8 @@ void runs_lose(struct sandbox *sb, const char *why);
 /* Nothing can run: all fail with the error's words. */
 void runs_refuse(struct sandbox *sb, const struct err *why);
 
+bool runs_any_running(const struct sandbox *sb);
+
 /* The sandbox is ready: go on with what ran, start what may start. */
 void runs_start_ready(struct sandbox *sb);
 /* The connection is gone for now: what was being fetched starts over. */

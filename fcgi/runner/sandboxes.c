@@ -287,10 +287,18 @@ static void begin_remove(struct sandbox *sb)
 	set_state(sb, SANDBOX_DELETING);
 	sb->remove_next = false;
 	sb->removing = true;
+	sb->outdated = false;
 	sb->has_boot = false;
 	if (sb->has_row)
 		store_row(sb, STORE_SANDBOX_DELETING, NULL);
 	sandboxjob_submit(sb, SANDBOXJOB_REMOVE);
+}
+
+/* Its files stay. */
+static void begin_stop(struct sandbox *sb)
+{
+	set_state(sb, SANDBOX_DELETING);
+	sandboxjob_submit(sb, SANDBOXJOB_STOP);
 }
 
 static void on_retry(uv_timer_t *t)
@@ -318,6 +326,7 @@ static void sandbox_died(struct sandbox *sb, const char *why)
 	link_drop(sb);
 	set_state(sb, SANDBOX_ABSENT);
 	sb->has_boot = false;
+	sb->outdated = false;
 	sb->lost_since_mono = 0;
 	log_warn("sandbox %s: %s", sb->name, why);
 	store_row(sb, STORE_SANDBOX_STOPPED, why);
@@ -347,8 +356,7 @@ static void give_up(struct sandbox *sb)
 		answer_waiters(sb, true, false, &why);
 		runs_refuse(sb, &why);
 	}
-	set_state(sb, SANDBOX_DELETING);
-	sandboxjob_submit(sb, SANDBOXJOB_STOP);
+	begin_stop(sb);
 }
 
 void sandbox_link_lost(struct sandbox *sb, const char *why)
@@ -486,6 +494,7 @@ static void stopped(struct sandbox *sb, struct sandboxjob *j)
 {
 	set_state(sb, SANDBOX_ABSENT);
 	sb->has_boot = false;
+	sb->outdated = false;
 	sb->lost_since_mono = 0;
 	store_row(sb, STORE_SANDBOX_STOPPED, j->rc < 0 ? j->e.msg : NULL);
 	sandbox_kick(sb);
@@ -505,8 +514,7 @@ static void stop_one(struct sandbox *sb)
 	link_drop(sb);
 	if (sb->job || sb->state == SANDBOX_ABSENT)
 		return;
-	set_state(sb, SANDBOX_DELETING);
-	sandboxjob_submit(sb, SANDBOXJOB_STOP);
+	begin_stop(sb);
 }
 
 void sandbox_job_done(struct sandbox *sb, struct sandboxjob *j)
@@ -544,6 +552,14 @@ void sandbox_kick(struct sandbox *sb)
 	if (sb->remove_next && !sb->job && sb->state != SANDBOX_DELETING && r->backend &&
 	    r->reconciled) {
 		begin_remove(sb);
+		return;
+	}
+	if (sb->state == SANDBOX_READY && sb->outdated && !runs_any_running(sb)) {
+		log_info("sandbox %s: the policy has changed since it was started; it is "
+			 "started again with its files",
+			 sb->name);
+		link_drop(sb);
+		begin_stop(sb);
 		return;
 	}
 	if (sb->state == SANDBOX_READY) {

@@ -95,6 +95,7 @@ struct sandbox {
 	bool has_row;      /* known in the store */
 	bool wipe;         /* the next create starts from nothing */
 	bool fresh;        /* no file of an earlier sandbox is in it; told once */
+	bool outdated;     /* adopted from another policy: stopped when nothing runs */
 	bool dropped;      /* forgotten by a reset: freed when its job is done */
 	bool remove_next;  /* a delete came while a job was at work */
 	bool removing;     /* the job at work removes it */

@@ -190,10 +190,17 @@ static int write_config(const struct local *l, const struct sandbox_spec *spec,
 static int prepare(struct local *l, const struct sandbox_spec *spec, const char *dir,
 		   struct box *box, struct err *e)
 {
-	struct err ignored = ERR_INIT;
+	struct err why = ERR_INIT;
 
-	if (box_read(dir, box, &ignored) < 0) {
+	if (box_read(dir, box, &why) < 0) {
 		*box = (struct box)BOX_INIT;
+		/* A state that cannot be read says nothing against the files. */
+		if (why.kind != ERR_NOT_FOUND && !spec->fresh) {
+			*e = why;
+			return err_wrap(e,
+					"the sandbox's files are kept, but it cannot "
+					"be started (restart_sandbox makes a new one)");
+		}
 	} else if (pidref_alive(&box->init)) {
 		return err_set(e, ERR_CONFLICT, "the sandbox runs already");
 	}
@@ -239,7 +246,8 @@ static int launch(struct local *l, const struct sandbox_spec *spec, const char *
 	return box_write(dir, box, e);
 }
 
-static void describe(const char *name, const struct box *box, struct sandbox_info *ret)
+static void describe(const struct local *l, const char *name, const struct box *box,
+		     struct sandbox_info *ret)
 {
 	ret->name = xstrdup(name);
 	ret->container_id = xstrdup(name);
@@ -247,6 +255,7 @@ static void describe(const char *name, const struct box *box, struct sandbox_inf
 	ret->policy_fingerprint = xstrdup(box->fingerprint);
 	ret->running = pidref_alive(&box->init);
 	ret->fresh = box->fresh;
+	ret->outdated = ret->running && strcmp(box->fingerprint, l->fingerprint) != 0;
 }
 
 static int local_create(struct backend *b, const struct sandbox_spec *spec,
@@ -269,7 +278,7 @@ static int local_create(struct backend *b, const struct sandbox_spec *spec,
 			trash_put(l->trash, dir, &ignored); /* never used */
 		return err_wrap(e, "start the sandbox");
 	}
-	describe(spec->name, &box, ret);
+	describe(l, spec->name, &box, ret);
 	return 0;
 }
 
@@ -278,24 +287,33 @@ static int local_list(struct backend *b, struct sandbox_list *ret, struct err *e
 	struct local *l = local_of(b);
 	struct sandbox_list list = {0};
 	struct dirent **names = NULL;
-	int i, n = scandir(l->sandboxes_dir, &names, NULL, alphasort);
+	int i, rc = 0, n = scandir(l->sandboxes_dir, &names, NULL, alphasort);
 
 	if (n < 0)
 		return err_sys(e, "list %s", l->sandboxes_dir);
 	for (i = 0; i < n; i++) {
 		AUTO_FREE char *dir = box_dir(l, names[i]->d_name);
 		AUTO_BOX box = BOX_INIT;
-		struct err ignored = ERR_INIT;
+		struct err why = ERR_INIT;
 
-		if (box_name_ok(names[i]->d_name) && box_read(dir, &box, &ignored) == 0) {
-			list.v = xreallocarray(list.v, list.n + 1, sizeof *list.v);
-			describe(names[i]->d_name, &box, &list.v[list.n++]);
+		if (rc == 0 && box_name_ok(names[i]->d_name)) {
+			if (box_read(dir, &box, &why) == 0) {
+				list.v =
+					xreallocarray(list.v, list.n + 1, sizeof *list.v);
+				describe(l, names[i]->d_name, &box, &list.v[list.n++]);
+			} else if (why.sys) { /* we cannot look: a list would lie */
+				*e = why;
+				rc = -1;
+			}
 		}
 		free(names[i]);
 	}
 	free(names);
-	*ret = list;
-	return 0;
+	if (rc < 0)
+		sandbox_list_release(&list);
+	else
+		*ret = list;
+	return rc;
 }
 
 static int local_oom_kills(struct backend *b, const char *name, uint64_t *ret,
@@ -327,12 +345,16 @@ static int settle(struct local *l, const char *name, bool new_gateway, struct er
 {
 	AUTO_FREE char *dir = box_dir(l, name);
 	AUTO_BOX box = BOX_INIT, none_box = BOX_INIT;
-	struct err none = ERR_INIT;
+	struct err why = ERR_INIT;
 
-	if (!box_name_ok(name) || box_read(dir, &box, &none) < 0) {
+	if (!box_name_ok(name) || box_read(dir, &box, &why) < 0) {
 		if (box_name_ok(name) && halt(l, name, &none_box, e) < 0)
 			return -1;
-		return trash_put(l->trash, dir, e);
+		if (!box_name_ok(name) || why.kind == ERR_NOT_FOUND)
+			return trash_put(l->trash, dir, e);
+		/* It was used: its files are not ours to throw away. */
+		*e = why;
+		return err_wrap(e, "sandbox %s cannot be used, its files are kept", name);
 	}
 	if (!pidref_alive(&box.init)) {
 		if (halt(l, name, &box, e) < 0)

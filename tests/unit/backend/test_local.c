@@ -92,6 +92,62 @@ static void a_running_sandbox_is_adopted_by_the_next_server(void **state)
 	}
 }
 
+/* Damaged by a crash of the machine, say: the files are the user's all the same. */
+static void a_state_that_cannot_be_read_costs_no_files(void **state)
+{
+	AUTO_FREE char *path =
+		xasprintf("%s/sandboxes/%s/state.json", f.conf.data_dir, box);
+	AUTO_BUF good = BUF_INIT(65536);
+	struct sandbox_info i = {0};
+	struct sandbox_spec spec = {.name = box,
+				    .identifier = "x",
+				    .tenant = "default",
+				    .cpu_cores = 1,
+				    .memory_mb = 256,
+				    .pids = 128};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_int_equal(f.ops->stop(f.b, box, &e), 0);
+	assert_int_equal(io_read_file(path, &good, &e), 0);
+	assert_int_equal(io_write_file_atomic(path, "", 0, 0600, &e), 0);
+	assert_int_equal(f.ops->create(f.b, &spec, &i, &e), -1);
+	assert_non_null(strstr(e.msg, "files are kept"));
+	f.ops->close(f.b);
+	f.b = NULL;
+	e = (struct err)ERR_INIT;
+	assert_int_equal(fixture_open(&f, &e), 0);
+	assert_int_equal(io_write_file_atomic(path, good.p, good.len, 0600, &e), 0);
+	fixture_create(&f, box, false, &i);
+	sandbox_info_release(&i);
+	{
+		AUTO_FREE char *out = fixture_sh(&f, box, "cat /root/x");
+
+		assert_string_equal(out, "kept\n[0]");
+	}
+}
+
+static void a_sandbox_of_another_policy_is_told_until_it_starts_anew(void **state)
+{
+	struct sandbox_list l = {0};
+	struct sandbox_info i = {0};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	f.ops->close(f.b);
+	f.b = NULL;
+	f.conf.no_new_privileges = !f.conf.no_new_privileges;
+	assert_int_equal(fixture_open(&f, &e), 0);
+	assert_int_equal(f.ops->list(f.b, &l, &e), 0);
+	assert_int_equal(l.n, 1);
+	assert_true(l.v[0].outdated);
+	sandbox_list_release(&l);
+	assert_int_equal(f.ops->stop(f.b, box, &e), 0);
+	fixture_create(&f, box, false, &i);
+	assert_false(i.outdated);
+	sandbox_info_release(&i);
+}
+
 static void memory_beyond_the_limit_is_counted_as_an_oom_kill(void **state)
 {
 	AUTO_FREE char *out =
@@ -177,6 +233,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sandbox_keeps_its_files_over_stop_and_create),
 		cmocka_unit_test(a_running_sandbox_is_adopted_by_the_next_server),
+		cmocka_unit_test(a_state_that_cannot_be_read_costs_no_files),
+		cmocka_unit_test(
+			a_sandbox_of_another_policy_is_told_until_it_starts_anew),
 		cmocka_unit_test(memory_beyond_the_limit_is_counted_as_an_oom_kill),
 		cmocka_unit_test(the_number_of_processes_is_limited),
 		cmocka_unit_test(removal_frees_the_name_and_leaves_nothing),

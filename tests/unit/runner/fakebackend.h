@@ -40,6 +40,7 @@ static int fake_create_delay_ms;
 static const char *fake_create_fails; /* the words it fails with */
 static const char *fake_open_fails;
 static int fake_open_delay_ms;
+static bool fake_list_outdated; /* what runs was made under another policy */
 
 static inline void fake_progress(void *arg, const char *line)
 {
@@ -270,7 +271,8 @@ static inline int fake_list(struct backend *b, struct sandbox_list *ret, struct 
 		ret->v = xreallocarray(ret->v, ret->n + 1, sizeof(*ret->v));
 		ret->v[ret->n++] =
 			(struct sandbox_info){.name = xstrdup(de->d_name),
-					      .running = fake_pid(b, de->d_name) > 0};
+					      .running = fake_pid(b, de->d_name) > 0,
+					      .outdated = fake_list_outdated};
 	}
 	closedir(d);
 	return 0;

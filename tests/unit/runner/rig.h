@@ -98,6 +98,7 @@ static inline int rig_setup(void **state)
 	fake_create_delay_ms = 0;
 	fake_create_fails = fake_open_fails = NULL;
 	fake_open_delay_ms = 0;
+	fake_list_outdated = false;
 	snprintf(t->dir, sizeof(t->dir), "/tmp/runner-rig-XXXXXX");
 	assert_non_null(mkdtemp(t->dir));
 	snprintf(t->db, sizeof(t->db), "%s/db/x.sqlite", t->dir);
