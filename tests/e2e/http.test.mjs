@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Whatever bytes a client sends through nginx, the answer is JSON in words, at once:
+// never a page of HTML, never a cut in silence.
+import assert from "node:assert/strict";
+import net from "node:net";
+import { after, before, test } from "node:test";
+import { Server, run } from "./rig.mjs";
+
+let server, client, runId;
+
+before(async () => {
+	server = await Server.start();
+	client = await server.connect();
+	({ run_id: runId } = await run(client, "http", ["echo hello >/artifacts/a.txt; echo out"]));
+});
+after(async () => {
+	await client?.close();
+	await server?.stop();
+});
+
+// The answer to exactly these bytes: {status, body}.
+async function raw(bytes) {
+	const socket = net.connect(server.port, "127.0.0.1");
+	const chunks = [];
+	socket.on("data", (d) => chunks.push(d));
+	socket.on("error", () => {}); // a reset after the answer
+	socket.setTimeout(20000, () => socket.destroy());
+	socket.write(bytes);
+	await new Promise((done) => socket.once("close", done));
+	const text = Buffer.concat(chunks).toString("latin1");
+	const [head, ...body] = text.split("\r\n\r\n");
+	return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1]), head, body: body.join("\r\n\r\n") };
+}
+
+const close = "Host: localhost\r\nConnection: close\r\n";
+const long = (n) => "a".repeat(n);
+
+const refused = [
+	["bytes that are no HTTP", "\x16\x03\x01\x02\x00\x01\r\n\r\n", 400],
+	["a request line of one word", "FOO\r\n\r\n", 400],
+	["a method in small letters", `get / HTTP/1.1\r\n${close}\r\n`, 400],
+	["a version to come", `GET / HTTP/3.0\r\n${close}\r\n`, 505],
+	["the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400],
+	["no Host", "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n", 400],
+	["two Hosts", `GET /healthz HTTP/1.1\r\nHost: a\r\n${close}\r\n`, 400],
+	["another Host", "GET /mcp/events HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 403],
+	["a path above the root", `GET /../../etc/passwd HTTP/1.1\r\n${close}\r\n`, 400],
+	["a NUL in the path", `GET /mcp%00 HTTP/1.1\r\n${close}\r\n`, 400],
+	["a bad escape in the path", `GET /mcp%zz HTTP/1.1\r\n${close}\r\n`, 400],
+	["a request line too long", `GET /${long(40000)} HTTP/1.1\r\n${close}\r\n`, 414],
+	["one header too long", `GET /healthz HTTP/1.1\r\n${close}X: ${long(40000)}\r\n\r\n`, 431],
+	["too many long headers", `GET /healthz HTTP/1.1\r\n${close}${Array.from({ length: 9 }, (_, i) => `X${i}: ${long(12000)}\r\n`).join("")}\r\n`, 431],
+	["too many small headers", `GET /healthz HTTP/1.1\r\n${close}${"X: y\r\n".repeat(20000)}\r\n`, 431],
+	["a NUL in a header", `GET /healthz HTTP/1.1\r\n${close}X: a\0b\r\n\r\n`, 400],
+	["both lengths", `POST /mcp HTTP/1.1\r\n${close}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+	["an unknown transfer encoding", `POST /mcp HTTP/1.1\r\n${close}Transfer-Encoding: gzip\r\n\r\n`, 501],
+	["a negative length", `POST /mcp HTTP/1.1\r\n${close}Content-Length: -5\r\n\r\n`, 400],
+	["a body over the limit", `POST /mcp HTTP/1.1\r\n${close}Content-Length: 999999999\r\n\r\n`, 413],
+	["a chunk over the limit", `POST /mcp HTTP/1.1\r\n${close}Transfer-Encoding: chunked\r\n\r\nFFFFFFFF\r\na`, 413],
+	["a bad chunk", `POST /mcp HTTP/1.1\r\n${close}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
+	["TRACE", `TRACE /mcp HTTP/1.1\r\n${close}\r\n`, 405],
+	["CONNECT", `CONNECT example.com:80 HTTP/1.1\r\n${close}\r\n`, 400],
+	["OPTIONS *", `OPTIONS * HTTP/1.1\r\n${close}\r\n`, 400],
+	["a method nobody knows", `BREW /mcp HTTP/1.1\r\n${close}\r\n`, 405],
+	["the folder of artifacts without its slash", `GET /artifacts HTTP/1.1\r\n${close}\r\n`, 404],
+	["an internal location", `GET /_mcp_said/400 HTTP/1.1\r\n${close}\r\n`, 404],
+	["the internal location of artifacts", `GET /_mcp_artifacts/default/http/latest/a.txt HTTP/1.1\r\n${close}\r\n`, 404],
+];
+
+for (const [name, bytes, status] of refused)
+	test(`${name}: ${status} in JSON`, async () => {
+		const r = await raw(bytes);
+		assert.equal(r.status, status, r.head);
+		const { error } = JSON.parse(r.body);
+		assert.ok(error.message.length > 10);
+		if (status === 405) assert.match(r.head, /\r\nAllow: /);
+	});
+
+test("headers and a path as long as they may be reach the edge", async () => {
+	const headers = `X1: ${long(15000)}\r\nX2: ${long(15000)}\r\n`;
+	const r = await raw(`GET /mcp/events?${long(14000)}&run_id=${runId}&after=1 HTTP/1.1\r\n${close}${headers}\r\n`);
+	assert.equal(r.status, 200, r.head + r.body);
+	assert.match(r.body, /run_finished/);
+});
+
+test("no path leads out of the artifacts", async () => {
+	const base = `/artifacts/http/${runId}`;
+	assert.equal((await raw(`GET ${base}/a.txt HTTP/1.1\r\n${close}\r\n`)).body, "hello\n");
+	for (const path of [
+		`${base}/../../../../instance`,
+		`${base}/%2e%2e/%2e%2e/%2e%2e/%2e%2e/instance`,
+		`${base}/..%2f..%2f..%2f..%2finstance`,
+		`${base}/%252e%252e/%252e%252e/instance`,
+		`${base}/a.txt%00.png`,
+		`${base}/a.txt/`,
+		`${base}/..`,
+		base,
+		`${base}/`,
+		"/artifacts/%2e%2e/latest/instance",
+		`/artifacts/a%20b/latest/..%2f..%2f..%2f..%2finstance`,
+		`/artifacts/a%20b/latest/x%0d%0aSet-Cookie:%20a`,
+	]) {
+		const r = await raw(`GET ${path} HTTP/1.1\r\n${close}\r\n`);
+		assert.ok([400, 404].includes(r.status), `${path}: ${r.head}`);
+		assert.ok(JSON.parse(r.body).error.message, path);
+		assert.doesNotMatch(r.head, /Set-Cookie/);
+	}
+});
+
+test("a slow client is let wait, and holds nobody up", async () => {
+	const slow = Array.from({ length: 200 }, () => {
+		const s = net.connect(server.port, "127.0.0.1");
+		s.on("error", () => {});
+		s.write(`POST /mcp HTTP/1.1\r\n${close}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{`);
+		return s;
+	});
+	const begun = Date.now();
+	const { final } = await run(client, "http", ["echo quick"]);
+	assert.equal(final.commands[0].stdout, "quick\n");
+	assert.ok(Date.now() - begun < 5000);
+	for (const s of slow) s.destroy();
+});
