@@ -190,7 +190,10 @@ export class Server {
 
 	kill(role, signal = "SIGKILL") {
 		const p = this.pids();
-		for (const pid of [p[role === "edge" ? "edges" : role]].flat()) process.kill(pid, signal);
+		// 0: not there just now; kill(0) would be our own process group.
+		const pids = [p[role === "edge" ? "edges" : role]].flat().filter(Boolean);
+		for (const pid of pids) process.kill(pid, signal);
+		return pids.length;
 	}
 
 	async connect(name = "e2e") {
