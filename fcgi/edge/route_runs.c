@@ -152,13 +152,14 @@ static int find_output(struct worker *w, const struct http *h, const char *run_i
 		       struct store_output_query *q, int64_t *ret_total, struct err *e)
 {
 	AUTO_STORE_RUN run = {0};
+	struct err odd = ERR_INIT; /* no number: no command either */
 	char number[NUMBER_MAX];
 
 	*q = (struct store_output_query){.run_id = run_id};
 	if (parse_stream(h->capture[2], &q->stream, e) < 0)
 		return -1;
 	if (url_decode(h->capture[1], false, number, sizeof(number)) < 0 ||
-	    num_parse(number, 0, INT32_MAX, &q->command_index, e) < 0)
+	    num_parse(number, 0, INT32_MAX, &q->command_index, &odd) < 0)
 		return err_set(e, ERR_NOT_FOUND, "no such command");
 	if (store_read_run(w->reader, STORE_TENANT_DEFAULT, run_id, &run, e) < 0)
 		return -1;
