@@ -197,6 +197,9 @@ static int prepare(struct agent *a, int listen_fd)
 {
 	size_t n = sizeof(a->commands.boot_id);
 
+	/* The sandbox's root may not stop or rewrite us with a debugger. */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		return -1;
 	/* Orphans come to us even where we are not PID 1. */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return -1;
