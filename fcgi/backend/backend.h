@@ -88,7 +88,6 @@ struct backend_ops {
 struct backend {
 	const struct backend_ops *ops;
 };
-
 /* The table of backends by SANDBOX_BACKEND; NULL: no such backend. */
 const struct backend_ops *backend_find(const char *name);
 

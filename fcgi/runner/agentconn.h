@@ -18,6 +18,18 @@
  */
 struct agentconn;
 
+/*
+ * What the connections of one loop share: who has something to send, and a buffer
+ * for input. 130 KiB are needed only while half a frame waits; a connection that
+ * waits for nothing holds none. Zero it to start; agentconns_release() at the end.
+ */
+struct agentconns {
+	struct agentconn *talkers;
+	struct ap_reader *spare;
+};
+void agentconns_flush(struct agentconns *all);
+void agentconns_release(struct agentconns *all);
+
 struct agentconn_events {
 	/* The agent's HELLO, once and first. */
 	void (*hello)(void *arg, const struct ap_hello *h);
@@ -27,24 +39,39 @@ struct agentconn_events {
 	void (*closed)(void *arg, const char *why);
 };
 
-/* Takes fd. Says HELLO. */
-int agentconn_new(uv_loop_t *loop, int fd, const struct agentconn_events *ev, void *arg,
-		  struct agentconn **ret, struct err *e);
+/* Takes fd. Says HELLO. `all` outlives it. */
+struct agentconn_args {
+	uv_loop_t *loop;
+	struct agentconns *all;
+	int fd;
+	const struct agentconn_events *ev;
+	void *arg;
+};
+int agentconn_new(const struct agentconn_args *a, struct agentconn **ret, struct err *e);
 
 void agentconn_send(struct agentconn *c, const struct ap_msg *m);
+
+/*
+ * An answer to what the agent said unasked. Left out while a megabyte waits: who
+ * talks without reading gets no memory for it.
+ */
+void agentconn_reply(struct agentconn *c, const struct ap_msg *m);
+
 void agentconn_flush(struct agentconn *c);
 
 /* Bytes that wait because the agent does not read. */
 size_t agentconn_backlog(const struct agentconn *c);
 
-/* Stop or go on reading; the agent then holds what it has to say. */
-void agentconn_pause(struct agentconn *c, bool paused);
-
 /*
  * Called every few seconds: asks a silent agent for a sign of life; one that was
- * silent for AGENTCONN_SILENCE_MS is closed.
+ * silent for AGENTCONN_SILENCE_MS, has not said hello after AGENTCONN_HELLO_MS, or
+ * reads nothing of very much is closed.
  */
-enum { AGENTCONN_PING_MS = 15000, AGENTCONN_SILENCE_MS = 45000 };
+enum {
+	AGENTCONN_PING_MS = 15000,
+	AGENTCONN_SILENCE_MS = 45000,
+	AGENTCONN_HELLO_MS = 10000,
+};
 void agentconn_heartbeat(struct agentconn *c, int64_t mono_ms);
 
 /* Closes; no event is told any more. NULL is fine; fine inside an event. */

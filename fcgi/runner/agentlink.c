@@ -13,12 +13,13 @@
 
 static void send_ref(struct sandbox *sb, enum ap_type type, const struct ap_id *id)
 {
-	agentconn_send(sb->conn, &(struct ap_msg){.type = type, .u.ref.id = *id});
+	agentconn_reply(sb->conn, &(struct ap_msg){.type = type, .u.ref.id = *id});
 }
 
 static void send_cancel(struct sandbox *sb, const struct ap_id *id)
 {
-	agentconn_send(sb->conn, &(struct ap_msg){.type = AP_CANCEL, .u.cancel.id = *id});
+	agentconn_reply(sb->conn,
+			&(struct ap_msg){.type = AP_CANCEL, .u.cancel.id = *id});
 }
 
 /* A command that no run of ours is at: its run was ended, or never stored. */
@@ -35,7 +36,7 @@ static void end_strangers(struct sandbox *sb, struct ap_bytes known)
 	struct ap_known k;
 
 	while (ap_known_next(&known, &k) > 0)
-		if (!runs_is_current(sb, &k.id))
+		if (!runs_is_wanted(sb, &k.id))
 			end_stranger(sb, &k);
 }
 
@@ -56,7 +57,8 @@ static void on_hello(void *arg, const struct ap_hello *h)
 	bool same = sb->has_boot && memcmp(sb->boot_id, h->boot_id, 16) == 0;
 
 	if (sb->has_boot && !same)
-		log_warn("sandbox %s: its agent was started again", sb->name);
+		runs_lose_commands(sb, "the sandbox was started again while the command "
+				       "ran; its files are kept: run the command again");
 	memcpy(sb->boot_id, h->boot_id, sizeof(sb->boot_id));
 	sb->has_boot = true;
 	send_resume(sb);
@@ -161,5 +163,10 @@ int agentlink_open(struct sandbox *sb, int fd, struct err *e)
 	static const struct agentconn_events events = {
 		.hello = on_hello, .message = on_message, .closed = on_closed};
 
-	return agentconn_new(&sb->r->loop, fd, &events, sb, &sb->conn, e);
+	return agentconn_new(&(struct agentconn_args){.loop = &sb->r->loop,
+						      .all = &sb->r->conns,
+						      .fd = fd,
+						      .ev = &events,
+						      .arg = sb},
+			     &sb->conn, e);
 }

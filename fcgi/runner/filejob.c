@@ -312,6 +312,8 @@ bool filejobs_on_entries(struct sandbox *sb, const struct ap_fs_entries *m)
 	while (!j->list.cut && ap_entry_next(&list, &entry) > 0)
 		if (!filelist_add(&j->list, &entry))
 			cancel_request(j); /* what is there is the answer */
+	if (j->list.cut)                   /* it gets no more of it */
+		return true;
 	credit.u.fs_credit =
 		(struct ap_fs_credit){.req = m->req, .bytes = (uint32_t)m->entries.n};
 	agentconn_send(sb->conn, &credit);

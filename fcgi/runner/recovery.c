@@ -181,7 +181,8 @@ static void reconcile_one(struct runner *r, struct sandbox *sb,
 	if (sb->state != SANDBOX_ABSENT || sb->job)
 		return;
 	if (i && i->running) {
-		sb->outdated = i->outdated;
+		if (i->outdated)
+			sandbox_replace_later(sb, "the policy for sandboxes had changed");
 		sandbox_adopt(sb);
 		return;
 	}
@@ -352,7 +353,11 @@ static void try_store(uv_timer_t *t)
 	struct store_commit_info info;
 	struct err e = ERR_INIT, ignored = ERR_INIT;
 
-	if (r->phase != PHASE_STORE_FAILED || control_pending(r->control) > 0)
+	/* A job that holds a sandbox must be over before it is looked at again. Not
+	 * so the first opening of the backend, which may build an image for minutes. */
+	size_t harmless = r->opening && !r->backend ? 1 : 0;
+
+	if (r->phase != PHASE_STORE_FAILED || control_pending(r->control) > harmless)
 		return;
 	if (store_audit(r->store, &row, &e) < 0 ||
 	    store_commit(r->store, &info, &e) < 0) {

@@ -35,15 +35,18 @@ static void add(const struct run *run, enum store_event_type type, int64_t index
 	turn_dirty(run->sb->r);
 }
 
-void event_run_started(const struct run *run, bool fresh)
+void event_run_started(const struct run *run)
 {
+	const struct sandbox *sb = run->sb;
 	char at[CLOCK_RFC3339_SIZE];
+	json_t *data = json_pack(
+		"{s:s,s:s,s:s?,s:s,s:b}", "run_id", run->run_id, "identifier",
+		sb->identifier, "sandbox_container_id", sb->container_id, "started_at",
+		clock_format_rfc3339(run->started_at, at), "fresh_sandbox", sb->fresh);
 
-	add(run, STORE_EVENT_RUN_STARTED, -1,
-	    json_pack("{s:s,s:s,s:s?,s:s,s:b}", "run_id", run->run_id, "identifier",
-		      run->sb->identifier, "sandbox_container_id", run->sb->container_id,
-		      "started_at", clock_format_rfc3339(run->started_at, at),
-		      "fresh_sandbox", fresh));
+	if (sb->again)
+		json_object_set_new(data, "recreated", json_string(sb->again));
+	add(run, STORE_EVENT_RUN_STARTED, -1, data);
 }
 
 static json_t *argv_json(char *const *argv)

@@ -5,7 +5,7 @@
 #include "runner/state.h"
 
 /* The run log: each event by the seed's name with the seed's fields. */
-void event_run_started(const struct run *run, bool fresh);
+void event_run_started(const struct run *run);
 void event_command_started(const struct run *run, size_t index);
 void event_command_finished(const struct run *run, const struct store_command *c);
 void event_artifacts(const struct run *run, int64_t count);

@@ -104,7 +104,7 @@ bool run_may_begin(const struct run *run)
 {
 	size_t running = 0;
 
-	if (run->sb->outdated) /* not under the old policy any more */
+	if (run->sb->stale) /* not under the old policy any more */
 		return false;
 	for (const struct run *o = run->sb->runs; o && o != run; o = o->next) {
 		if (o->spec.lock_sandbox && run->spec.lock_sandbox)
@@ -129,8 +129,9 @@ void run_begin(struct run *run)
 	rc = store_run_start(sb->r->store, run->run_id, sb->name, sb->container_id,
 			     run->started_at, &e);
 	stored(run, rc, &e);
-	event_run_started(run, sb->fresh);
+	event_run_started(run);
 	sb->fresh = false;
+	sb->again = NULL;
 	finish_or_next(run);
 }
 
@@ -175,12 +176,17 @@ static void finish_command(struct run *run, struct store_command *c)
 	run->want_ack = false;
 }
 
+static bool command_runs(const struct run *run)
+{
+	return run->at < run->spec.ncommands &&
+	       run->cmds[run->at].status == STORE_COMMAND_RUNNING;
+}
+
 void run_end_now(struct run *run, enum store_run_state state,
 		 enum store_command_status status, const char *why)
 {
 	sync_abort(MOVE(run->sync));
-	if (run->at < run->spec.ncommands &&
-	    run->cmds[run->at].status == STORE_COMMAND_RUNNING) {
+	if (command_runs(run)) {
 		struct store_command c = {.status = status,
 					  .exit_code = -1,
 					  .reason = why,
@@ -198,6 +204,13 @@ static bool has_more(const struct run *run)
 {
 	return run->at < run->spec.ncommands && run->ending == ENDING_NOT &&
 	       (!run->failed || run->spec.continue_on_error);
+}
+
+bool run_wants(const struct run *run, const struct ap_id *id)
+{
+	return memcmp(id->run, run->id, sizeof(run->id)) == 0 &&
+	       (run_owns(run, id) ||
+		(has_more(run) && id->index >= run->at + command_runs(run)));
 }
 
 /*
@@ -259,12 +272,6 @@ void run_synced(struct run *run)
 	sandbox_kick(sb); /* who waited for the lock may begin */
 }
 
-static bool command_runs(const struct run *run)
-{
-	return run->at < run->spec.ncommands &&
-	       run->cmds[run->at].status == STORE_COMMAND_RUNNING;
-}
-
 /* Its commands are over, its artifacts cannot be had: it ends as they did. */
 static void conclude_without_artifacts(struct run *run, const char *why)
 {
@@ -302,14 +309,15 @@ void run_overdue(struct run *run)
 {
 	struct sandbox *sb = run->sb;
 
+	sandbox_replace_later(sb, "its agent had not done what it was told");
 	/* It must not go on unseen. */
 	if (command_runs(run) && sb->conn)
 		send_cancel(run);
 	run_lose(run, command_runs(run)
 			      ? "the sandbox's agent did not end the command at its "
-				"time limit; restart_sandbox makes a new sandbox"
-			      : "the sandbox's agent did not give the artifacts in time; "
-				"restart_sandbox makes a new sandbox");
+				"time limit; the sandbox is started anew at its next "
+				"use, its files are kept"
+			      : "the sandbox's agent did not give the artifacts in time");
 	sandbox_kick(sb); /* who waited for the lock may begin */
 }
 
@@ -385,6 +393,7 @@ static void command_ended(struct run *run, const struct ap_exit *x)
 	end_output(run, x, &c);
 	finish_command(run, &c);
 	sandbox_forget_command(run->sb, &id);
+	sandbox_trust(run->sb);
 	if (run->ending == ENDING_NOT)
 		note_failure(run, &c);
 	run->at++;
@@ -398,11 +407,6 @@ static struct run *owner(const struct sandbox *sb, const struct ap_id *id)
 	while (run && !run_owns(run, id))
 		run = run->next;
 	return run;
-}
-
-bool runs_is_current(const struct sandbox *sb, const struct ap_id *id)
-{
-	return owner(sb, id) != NULL;
 }
 
 bool runs_on_started(struct sandbox *sb, const struct ap_started *m)
@@ -431,21 +435,34 @@ void runs_on_output(struct sandbox *sb, const struct ap_output *o)
 
 	if (run && output_add(run, run->at, o, &e) < 0)
 		agentlink_distrust(sb, e.msg);
+	else if (run)
+		sandbox_acknowledge_later(sb);
+}
+
+enum { EXIT_CODE_MAX = 255, SIGNAL_MAX = 64 };
+
+static bool exit_is_possible(const struct ap_exit *x)
+{
+	return x->stdout_kept <= x->stdout_total && x->stderr_kept <= x->stderr_total &&
+	       (x->how != AP_EXITED || x->value <= EXIT_CODE_MAX) &&
+	       (x->how != AP_SIGNALED || (x->value > 0 && x->value <= SIGNAL_MAX));
 }
 
 bool runs_on_exit(struct sandbox *sb, const struct ap_exit *x)
 {
 	struct run *run = owner(sb, &x->id);
 
-	if (run)
+	if (run && exit_is_possible(x))
 		command_ended(run, x);
+	else if (run)
+		agentlink_distrust(sb, "the agent tells of an end that cannot be");
 	return run != NULL;
 }
 
 /*
- * An agent that is the same process as before and does not know the command has
- * never heard of it: the start was lost with the connection. Otherwise it ran,
- * and how it ended is lost with the agent that ran it.
+ * GONE answers RESUME, once. An agent that is the same process as before and does not
+ * know the command has never heard of it: the start was lost with the connection.
+ * Otherwise it ran, and how it ended is lost with the agent that ran it.
  */
 void runs_on_gone(struct sandbox *sb, const struct ap_id *id)
 {
@@ -453,6 +470,11 @@ void runs_on_gone(struct sandbox *sb, const struct ap_id *id)
 
 	if (!run)
 		return;
+	if (!run->cmds[run->at].resumed) {
+		agentlink_distrust(sb, "the agent forgot a command while it ran");
+		return;
+	}
+	run->cmds[run->at].resumed = false;
 	if (run->cmds[run->at].confirmed) {
 		run_end_now(run, STORE_RUN_FAILED, STORE_COMMAND_LOST,
 			    "the sandbox was started again while the command ran; its "

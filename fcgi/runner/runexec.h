@@ -36,6 +36,8 @@ void run_overdue(struct run *run);
 void run_guard_command(struct run *run);
 
 bool run_owns(const struct run *run, const struct ap_id *id);
+/* The same, or the id of one it is yet to start. */
+bool run_wants(const struct run *run, const struct ap_id *id);
 
 /* In runs.c: out of all lists, and freed. */
 void run_drop(struct run *run);

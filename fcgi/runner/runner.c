@@ -162,6 +162,8 @@ static int set_up(struct runner *r, struct err *e)
 
 	umask(027);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ,
+	       SIG_IGN); /* a limit on file sizes is then an error like a full disk */
 	if (seal_descriptors(a, e) < 0 || make_artifacts_dir(r, e) < 0 ||
 	    store_open(a->db_path, &o, &r->store, e) < 0)
 		return -1;
@@ -203,6 +205,7 @@ static void tear_down(struct runner *r)
 	uv_close((uv_handle_t *)&r->on_usr1, NULL);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&r->loop);
+	agentconns_release(&r->conns);
 	if (r->backend)
 		r->backend->ops->close(r->backend);
 	store_close(r->store);

@@ -324,10 +324,21 @@ static void lose(struct run *run, const void *why)
 {
 	run_lose(run, why);
 }
-
 void runs_lose(struct sandbox *sb, const char *why)
 {
 	each(sb, lose, why);
+}
+
+static void lose_command(struct run *run, const void *why)
+{
+	if (run->at < run->spec.ncommands &&
+	    run->cmds[run->at].status == STORE_COMMAND_RUNNING)
+		run_lose(run, why);
+}
+
+void runs_lose_commands(struct sandbox *sb, const char *why)
+{
+	each(sb, lose_command, why);
 }
 
 static void refuse(struct run *run, const void *arg)
@@ -383,16 +394,26 @@ void runs_link_lost(struct sandbox *sb)
 		0; /* said again: the agent repeats what it was not told to forget */
 }
 
-size_t runs_offsets(const struct sandbox *sb, void *dst, size_t cap)
+bool runs_is_wanted(const struct sandbox *sb, const struct ap_id *id)
+{
+	const struct run *run = sb->runs;
+
+	while (run && !run_wants(run, id))
+		run = run->next;
+	return run != NULL;
+}
+
+size_t runs_offsets(struct sandbox *sb, void *dst, size_t cap)
 {
 	size_t n = 0;
 
-	for (const struct run *run = sb->runs; run; run = run->next) {
+	for (struct run *run = sb->runs; run; run = run->next) {
 		struct ap_offsets o = {.id.index = (uint32_t)run->at};
 
 		memcpy(o.id.run, run->id, sizeof(run->id));
 		if (!run_owns(run, &o.id))
 			continue;
+		run->cmds[run->at].resumed = true;
 		o.stdout_off = output_done(&run->cmds[run->at].streams[0]);
 		o.stderr_off = output_done(&run->cmds[run->at].streams[1]);
 		n += ap_offsets_put((uint8_t *)dst + n, cap - n, &o);
@@ -418,7 +439,7 @@ static void send_ack(struct run *run)
 	agentconn_send(run->sb->conn, &m);
 }
 
-static void acknowledge(struct sandbox *sb)
+void runs_acknowledge(struct sandbox *sb)
 {
 	for (struct run *run = sb->runs; run; run = run->next)
 		if (run->want_ack)
@@ -427,14 +448,6 @@ static void acknowledge(struct sandbox *sb)
 		agentconn_send(sb->conn, &(struct ap_msg){.type = AP_FORGET,
 							  .u.ref.id = sb->forget[i]});
 	sb->nforget = 0;
-}
-
-void runs_acknowledge(struct runner *r)
-{
-	for (size_t i = 0; i < HASH_SIZE; i++)
-		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
-			if (sb->conn)
-				acknowledge(sb);
 }
 
 static void all_runs(struct runner *r, void (*fn)(struct run *, const void *),

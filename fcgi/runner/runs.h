@@ -45,6 +45,9 @@ void runs_cancel_gently(struct runner *r, const char *reason);
 void runs_cancel_all(struct sandbox *sb, const char *reason);
 /* Those that were running: nobody knows how their commands ended. */
 void runs_lose(struct sandbox *sb, const char *why);
+/* Another agent process: what ran is lost, what was between two commands is not. */
+void runs_lose_commands(struct sandbox *sb, const char *why);
+
 /* Nothing can run: all fail with the error's words. */
 void runs_refuse(struct sandbox *sb, const struct err *why);
 
@@ -61,17 +64,19 @@ void runs_on_stdin_ack(struct sandbox *sb, const struct ap_stdin_ack *m);
 void runs_on_output(struct sandbox *sb, const struct ap_output *o);
 bool runs_on_exit(struct sandbox *sb, const struct ap_exit *x);
 void runs_on_gone(struct sandbox *sb, const struct ap_id *id);
-bool runs_is_current(const struct sandbox *sb, const struct ap_id *id);
+/*
+ * Is it a command that runs, or one that is yet to be started? The agent may know
+ * the second kind: the commit that should have told of its start failed.
+ */
+bool runs_is_wanted(const struct sandbox *sb, const struct ap_id *id);
 
 /* What is stored of every command that runs, as RESUME wants it; bytes put. */
-size_t runs_offsets(const struct sandbox *sb, void *dst, size_t cap);
-
+size_t runs_offsets(struct sandbox *sb, void *dst, size_t cap);
 /* The artifacts are dealt with (sync.c). */
 void run_synced(struct run *run);
 
-/* After a commit: ACK and FORGET. */
-void runs_acknowledge(struct runner *r);
-
+/* After a commit: ACK and FORGET, of one sandbox. */
+void runs_acknowledge(struct sandbox *sb);
 /* Commands that an agent should have ended long ago. */
 void runs_guard(struct runner *r, int64_t mono_ms);
 

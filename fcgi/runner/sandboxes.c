@@ -15,14 +15,19 @@
 #include "runner/sandboxjob.h"
 #include "runner/turn.h"
 
-/* How long a broken connection is tried before the commands are called lost. */
+/*
+ * How long a broken connection is tried before the commands are called lost, and
+ * how often one that breaks again and again. What has held for a minute counts as
+ * good, and so does one over which a command came to its end.
+ */
 enum {
 	RECONNECT_FOR_MS = 20000,
-	RECONNECT_EVERY_MS = 250, /* doubled for each connection that did not last */
-	BREAKS_MAX = 5,
-	LASTS_MS = 10000,
+	RECONNECT_FIRST_MS = 250, /* doubled each time */
+	STRIKES_MAX = 5,
+	HELD_MS = 60000,
 };
-
+static const char again_default[] = "it had been stopped";
+static const char again_agent[] = "its agent could not be relied on";
 static const bool transitions[SANDBOX_STATE_COUNT][SANDBOX_STATE_COUNT] = {
 	[SANDBOX_ABSENT] = {[SANDBOX_CREATING] = true,
 			    [SANDBOX_CONNECTING] = true,
@@ -109,6 +114,39 @@ struct sandbox *sandbox_from_row(struct runner *r, const struct store_sandbox *r
 	return sb;
 }
 
+void sandbox_acknowledge_later(struct sandbox *sb)
+{
+	if (sb->ack_listed)
+		return;
+	sb->ack_listed = true;
+	sb->ack_next = sb->r->to_ack;
+	sb->r->to_ack = sb;
+}
+
+static void acknowledge_never(struct sandbox *sb)
+{
+	struct sandbox **p = &sb->r->to_ack;
+
+	if (!sb->ack_listed)
+		return;
+	while (*p != sb)
+		p = &(*p)->ack_next;
+	*p = sb->ack_next;
+	sb->ack_listed = false;
+}
+
+void sandboxes_acknowledge(struct runner *r)
+{
+	struct sandbox *sb;
+
+	while ((sb = r->to_ack)) {
+		r->to_ack = sb->ack_next;
+		sb->ack_listed = false;
+		if (sb->conn)
+			runs_acknowledge(sb);
+	}
+}
+
 static void on_timer_closed(uv_handle_t *h)
 {
 	free(h);
@@ -119,6 +157,7 @@ static void sandbox_free(struct sandbox *sb)
 	struct waiter *next;
 
 	link_drop(sb);
+	acknowledge_never(sb);
 	if (sb->retry)
 		uv_close((uv_handle_t *)sb->retry, on_timer_closed);
 	for (struct waiter *w = sb->waiters; w; w = next) {
@@ -209,6 +248,7 @@ void sandbox_forget_command(struct sandbox *sb, const struct ap_id *id)
 		sb->forget = xreallocarray(sb->forget, sb->forget_cap, sizeof(*id));
 	}
 	sb->forget[sb->nforget++] = *id;
+	sandbox_acknowledge_later(sb);
 	turn_dirty(sb->r);
 }
 
@@ -287,18 +327,11 @@ static void begin_remove(struct sandbox *sb)
 	set_state(sb, SANDBOX_DELETING);
 	sb->remove_next = false;
 	sb->removing = true;
-	sb->outdated = false;
+	sb->stale = NULL;
 	sb->has_boot = false;
 	if (sb->has_row)
 		store_row(sb, STORE_SANDBOX_DELETING, NULL);
 	sandboxjob_submit(sb, SANDBOXJOB_REMOVE);
-}
-
-/* Its files stay. */
-static void begin_stop(struct sandbox *sb)
-{
-	set_state(sb, SANDBOX_DELETING);
-	sandboxjob_submit(sb, SANDBOXJOB_STOP);
 }
 
 static void on_retry(uv_timer_t *t)
@@ -311,13 +344,14 @@ static void on_retry(uv_timer_t *t)
 
 static void retry_later(struct sandbox *sb)
 {
+	int doublings = sb->strikes > 1 ? sb->strikes - 1 : 0;
+
 	if (!sb->retry) {
 		sb->retry = xcalloc(1, sizeof(*sb->retry));
 		uv_timer_init(&sb->r->loop, sb->retry);
 		sb->retry->data = sb;
 	}
-	uv_timer_start(sb->retry, on_retry, (uint64_t)RECONNECT_EVERY_MS << sb->breaks,
-		       0);
+	uv_timer_start(sb->retry, on_retry, (uint64_t)RECONNECT_FIRST_MS << doublings, 0);
 }
 
 /* It does not run any more; its files are kept, the next run starts it again. */
@@ -326,7 +360,7 @@ static void sandbox_died(struct sandbox *sb, const char *why)
 	link_drop(sb);
 	set_state(sb, SANDBOX_ABSENT);
 	sb->has_boot = false;
-	sb->outdated = false;
+	sb->stale = NULL;
 	sb->lost_since_mono = 0;
 	log_warn("sandbox %s: %s", sb->name, why);
 	store_row(sb, STORE_SANDBOX_STOPPED, why);
@@ -335,28 +369,36 @@ static void sandbox_died(struct sandbox *sb, const char *why)
 	sandbox_kick(sb);
 }
 
-/*
- * Commands of a sandbox that nobody reaches must not go on unseen. One that never
- * was reached since it was made does not get better by being made again.
- */
-static void give_up(struct sandbox *sb)
+/* It is stopped with what still runs in it, so that nothing goes on unseen. */
+static void begin_stop(struct sandbox *sb, const char *again)
 {
-	struct err why = ERR_INIT;
+	link_drop(sb);
+	runs_link_lost(sb);
+	filejobs_link_lost(sb);
+	set_state(sb, SANDBOX_DELETING);
+	sb->again = again;
+	sandboxjob_submit(sb, SANDBOXJOB_STOP);
+}
 
-	runs_lose(sb, "the sandbox does not answer any more and was stopped; its files "
-		      "are kept: run the command again");
-	filejobs_fail_with(sb, ERR_CONFLICT,
-			   "the sandbox does not answer any more and was stopped; its "
-			   "files are kept");
-	if (!sb->has_boot) {
-		err_set(&why, ERR_BACKEND,
-			"the sandbox's agent does not answer; restart_sandbox makes a "
-			"new sandbox");
-		log_error("sandbox %s: %s", sb->name, why.msg);
-		answer_waiters(sb, true, false, &why);
-		runs_refuse(sb, &why);
-	}
-	begin_stop(sb);
+/*
+ * Its agent cannot be reached, or breaks the protocol. What waits is refused when
+ * the agent has never been there: the next sandbox would not be better.
+ */
+static void give_up(struct sandbox *sb, const char *what)
+{
+	struct err e = ERR_INIT;
+
+	err_set(&e, ERR_BACKEND,
+		"%s; the sandbox was stopped, its files are kept: run the command again, "
+		"or restart_sandbox makes a new one",
+		what);
+	log_error("sandbox %s: %s", sb->name, e.msg);
+	runs_lose(sb, e.msg);
+	filejobs_fail(sb, &e);
+	if (!sb->has_boot)
+		runs_refuse(sb, &e);
+	answer_waiters(sb, true, false, &e);
+	begin_stop(sb, again_agent);
 }
 
 void sandbox_link_lost(struct sandbox *sb, const char *why)
@@ -369,24 +411,33 @@ void sandbox_link_lost(struct sandbox *sb, const char *why)
 	if (sb->state == SANDBOX_READY) {
 		log_warn("sandbox %s: %s; connecting again", sb->name, why);
 		set_state(sb, SANDBOX_CONNECTING);
-		if (now - sb->up_since_mono >= LASTS_MS)
-			sb->breaks = 0;
-		else if (sb->breaks < BREAKS_MAX)
-			sb->breaks++;
+		if (now - sb->ready_mono >= HELD_MS)
+			sb->strikes = 0;
 	}
+	sb->strikes++;
 	if (!sb->lost_since_mono)
 		sb->lost_since_mono = now;
-	if (now - sb->lost_since_mono >= RECONNECT_FOR_MS && !sb->job)
-		give_up(sb);
+	if (!sb->job &&
+	    (sb->strikes > STRIKES_MAX || now - sb->lost_since_mono >= RECONNECT_FOR_MS))
+		give_up(sb, why);
 	else
 		retry_later(sb);
 }
 
+void sandbox_trust(struct sandbox *sb)
+{
+	sb->strikes = 0;
+}
+
+void sandbox_replace_later(struct sandbox *sb, const char *why)
+{
+	sb->stale = why;
+}
 void sandbox_link_ready(struct sandbox *sb)
 {
 	set_state(sb, SANDBOX_READY);
 	sb->lost_since_mono = 0;
-	sb->up_since_mono = clock_mono_ms();
+	sb->ready_mono = clock_mono_ms();
 	if (sb->has_row)
 		store_row(sb, STORE_SANDBOX_READY, NULL);
 	answer_waiters(sb, true, true, NULL);
@@ -404,6 +455,11 @@ static void take_info(struct sandbox *sb, struct sandbox_info *i)
 	sb->image = MOVE(i->image);
 	sb->fingerprint = MOVE(i->policy_fingerprint);
 	sb->fresh = i->fresh;
+	sb->stale = NULL;
+	if (i->fresh)
+		sb->again = NULL;
+	else if (!sb->again)
+		sb->again = again_default;
 	if (!sb->container_id)
 		sb->container_id = xstrdup(sb->name);
 	if (!sb->image)
@@ -462,7 +518,7 @@ static void connected(struct sandbox *sb, struct sandboxjob *j)
 		retry_later(sb);
 		return;
 	}
-	give_up(sb);
+	give_up(sb, "the sandbox's agent does not answer any more");
 }
 
 static void removed(struct sandbox *sb, struct sandboxjob *j)
@@ -494,8 +550,9 @@ static void stopped(struct sandbox *sb, struct sandboxjob *j)
 {
 	set_state(sb, SANDBOX_ABSENT);
 	sb->has_boot = false;
-	sb->outdated = false;
+	sb->stale = NULL;
 	sb->lost_since_mono = 0;
+	sb->strikes = 0;
 	store_row(sb, STORE_SANDBOX_STOPPED, j->rc < 0 ? j->e.msg : NULL);
 	sandbox_kick(sb);
 }
@@ -514,7 +571,7 @@ static void stop_one(struct sandbox *sb)
 	link_drop(sb);
 	if (sb->job || sb->state == SANDBOX_ABSENT)
 		return;
-	begin_stop(sb);
+	begin_stop(sb, NULL);
 }
 
 void sandbox_job_done(struct sandbox *sb, struct sandboxjob *j)
@@ -542,6 +599,11 @@ void sandbox_adopt(struct sandbox *sb)
 	begin_connect(sb);
 }
 
+static bool is_idle(const struct sandbox *sb)
+{
+	return !runs_any_running(sb) && sb->open_files == 0;
+}
+
 void sandbox_kick(struct sandbox *sb)
 {
 	struct runner *r = sb->r;
@@ -554,12 +616,11 @@ void sandbox_kick(struct sandbox *sb)
 		begin_remove(sb);
 		return;
 	}
-	if (sb->state == SANDBOX_READY && sb->outdated && !runs_any_running(sb)) {
-		log_info("sandbox %s: the policy has changed since it was started; it is "
-			 "started again with its files",
-			 sb->name);
-		link_drop(sb);
-		begin_stop(sb);
+	if (sb->state == SANDBOX_READY && sb->stale && is_idle(sb)) {
+		log_info("sandbox %s: it is stopped, to be started again with its files: "
+			 "%s",
+			 sb->name, sb->stale);
+		begin_stop(sb, sb->stale);
 		return;
 	}
 	if (sb->state == SANDBOX_READY) {

@@ -41,10 +41,22 @@ void sandboxes_stop_all(struct runner *r);
 bool sandboxes_busy(const struct runner *r);
 
 void sandboxes_heartbeat(struct runner *r, int64_t mono_ms);
-void sandboxes_pause(struct runner *r, bool paused);
 
 /* Forget all records; one that a job holds is freed when the job is done. */
 void sandboxes_drop_all(struct runner *r);
+
+/* After the commit of this turn: runs_acknowledge(). */
+void sandbox_acknowledge_later(struct sandbox *sb);
+void sandboxes_acknowledge(struct runner *r);
+
+/*
+ * Stop it as soon as nothing runs in it, so that its next use starts it with its
+ * files; until then nothing new begins. why: static words.
+ */
+void sandbox_replace_later(struct sandbox *sb, const char *why);
+
+/* A command came to its end: the agent does its work. */
+void sandbox_trust(struct sandbox *sb);
 
 /* Later FORGET: the command's end is written in this turn. */
 void sandbox_forget_command(struct sandbox *sb, const struct ap_id *id);

@@ -40,6 +40,7 @@ struct command {
 	enum store_command_status status;
 	int64_t started_at;
 	bool confirmed; /* the agent said STARTED, or it ran in an earlier runner */
+	bool resumed;   /* RESUME named it: the agent may say GONE */
 	uint64_t oom_before;
 	bool oom_known;
 	struct stream streams[STORE_STREAM_COUNT];
@@ -95,7 +96,6 @@ struct sandbox {
 	bool has_row;      /* known in the store */
 	bool wipe;         /* the next create starts from nothing */
 	bool fresh;        /* no file of an earlier sandbox is in it; told once */
-	bool outdated;     /* adopted from another policy: stopped when nothing runs */
 	bool dropped;      /* forgotten by a reset: freed when its job is done */
 	bool remove_next;  /* a delete came while a job was at work */
 	bool removing;     /* the job at work removes it */
@@ -106,8 +106,12 @@ struct sandbox {
 	uint8_t boot_id[16];
 	bool has_boot;
 	int64_t lost_since_mono; /* the connection broke then; 0: it is up */
-	int64_t up_since_mono;   /* the agent said hello then */
-	int breaks;              /* connections in a row that did not last */
+	int64_t ready_mono;      /* it is up since then */
+	int strikes;             /* connections lost while no command came to its end */
+	const char *stale;       /* why it is stopped when nothing runs */
+	const char *again;       /* why it was started anew, files kept; told once */
+	struct sandbox *ack_next;
+	bool ack_listed; /* in r->to_ack */
 	uv_timer_t *retry;
 	struct run *runs, **runs_tail;
 	struct waiter *waiters;
@@ -173,6 +177,8 @@ struct runner {
 	uv_timer_t hold_over;
 	struct late_answer *answers, **answers_tail;
 
+	struct agentconns conns;
+	struct sandbox *to_ack; /* with something to say once it is stored */
 	struct sandbox *sandboxes[HASH_SIZE];
 	size_t nsandboxes;
 	struct run *runs[HASH_SIZE];

@@ -403,7 +403,8 @@ void sync_on_data(struct sandbox *sb, const struct ap_fs_data *m)
 
 	if (!s || s->phase != READING)
 		return;
-	if (m->offset != s->got || m->bytes.n > s->plan->v[s->at].size - s->got) {
+	if (m->bytes.n == 0 || m->offset != s->got ||
+	    m->bytes.n > s->plan->v[s->at].size - s->got) {
 		agentlink_distrust(sb, "the agent sent bytes of a file that were not "
 				       "asked for");
 		return;

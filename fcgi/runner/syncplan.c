@@ -17,7 +17,8 @@
 
 enum {
 	LISTING_MAX = 200000, /* entries read at all */
-	SKIPS_LISTED = 500,   /* one by one; the rest as a number */
+	LISTING_BYTES_MAX = 32 * 1024 * 1024,
+	SKIPS_LISTED = 500, /* one by one; the rest as a number */
 	NAME_BYTES_MAX = 255,
 	DIR_MODE = 02750,
 	FILE_MODE = 0640,
@@ -95,7 +96,9 @@ static const char *limit_problem(const struct syncplan *p, const struct ap_entry
 {
 	const struct plan_limits *l = &p->limits;
 
-	if (l->max_file_bytes && x->size > l->max_file_bytes)
+	if (x->size > AP_OFFSET_MAX)
+		snprintf(buf, size, "it is larger than can be copied");
+	else if (l->max_file_bytes && x->size > l->max_file_bytes)
 		snprintf(buf, size, "it is larger than the limit of %" PRIu64 " bytes",
 			 l->max_file_bytes);
 	else if (l->max_files && p->files >= l->max_files)
@@ -182,9 +185,12 @@ int plan_add(struct syncplan *p, const struct ap_entry *x, struct err *e)
 	const char *problem = entry_problem(p, x, buf, sizeof(buf));
 	struct plan_entry *entry;
 
-	if (p->n + p->skipped >= LISTING_MAX)
-		return err_set(e, ERR_LIMIT, "/artifacts has more than %d entries",
-			       LISTING_MAX);
+	p->listing_bytes += x->path.n;
+	if (p->n + p->skipped >= LISTING_MAX || p->listing_bytes > LISTING_BYTES_MAX)
+		return err_set(e, ERR_LIMIT,
+			       "/artifacts has more than %d entries, or names of more "
+			       "than %d bytes together",
+			       LISTING_MAX, LISTING_BYTES_MAX);
 	if (problem) {
 		add_skipped(p, x, problem);
 		return 0;

@@ -44,8 +44,9 @@ struct syncplan {
 	struct plan_entry *v;
 	size_t n, cap;
 	uint64_t files, bytes; /* to be published */
-	uint64_t skipped;      /* also those no longer listed one by one */
-	int staging_fd;        /* -1: none */
+	uint64_t listing_bytes;
+	uint64_t skipped; /* also those no longer listed one by one */
+	int staging_fd;   /* -1: none */
 };
 
 struct syncplan *plan_new(void);

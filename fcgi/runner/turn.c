@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "runner/recovery.h"
-#include "runner/runs.h"
+#include "runner/sandboxes.h"
 
 void turn_dirty(struct runner *r)
 {
@@ -55,14 +55,6 @@ static void send_answers(struct runner *r, const struct err *why)
 	}
 }
 
-static void flush_agents(struct runner *r)
-{
-	for (size_t i = 0; i < HASH_SIZE; i++)
-		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
-			if (sb->conn)
-				agentconn_flush(sb->conn);
-}
-
 static void commit(struct runner *r)
 {
 	struct store_commit_info info = {0};
@@ -82,19 +74,18 @@ static void commit(struct runner *r)
 	}
 	if (info.wrote)
 		metrics_observe_us(&r->metrics.store_commit, info.duration_us);
-	runs_acknowledge(r);
+	sandboxes_acknowledge(r);
 	send_answers(r, NULL);
-	flush_agents(r);
+	agentconns_flush(&r->conns);
 	if (info.newest_event_id)
 		edges_ring(r->edges);
 }
 
 void turn_commit(struct runner *r)
 {
-	if (!r->dirty)
-		return;
-	flush_agents(r);
-	commit(r);
+	agentconns_flush(&r->conns);
+	if (r->dirty)
+		commit(r);
 }
 
 /* Only to end the poll: on_prepare() commits. */
@@ -136,7 +127,7 @@ static void on_check(uv_check_t *h)
 	struct runner *r = h->data;
 
 	if (hold(r))
-		flush_agents(r);
+		agentconns_flush(&r->conns);
 	else
 		turn_commit(r);
 }

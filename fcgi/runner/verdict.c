@@ -110,6 +110,14 @@ static void how_it_ended(const struct verdict_input *in, struct store_command *o
 	}
 }
 
+/* Told by the agent: at most what every reader of JSON can hold. */
+static int64_t sane(uint64_t v)
+{
+	const uint64_t most = (UINT64_C(1) << 53) - 1;
+
+	return (int64_t)(v < most ? v : most);
+}
+
 void verdict_of(const struct verdict_input *in, struct store_command *out,
 		char reason[static VERDICT_REASON_MAX])
 {
@@ -131,10 +139,9 @@ void verdict_of(const struct verdict_input *in, struct store_command *out,
 	}
 	utf8_settle(reason); /* names in it were cut to fit */
 	out->reason = reason[0] ? reason : NULL;
-	out->bytes[STORE_STDOUT] = (int64_t)x->stdout_total;
-	out->bytes[STORE_STDERR] = (int64_t)x->stderr_total;
+	out->bytes[STORE_STDOUT] = sane(x->stdout_total);
+	out->bytes[STORE_STDERR] = sane(x->stderr_total);
 	out->background_left = x->background;
-	out->cpu_ms = (int64_t)((x->user_us % (UINT64_C(1) << 60)) / 1000 +
-				(x->sys_us % (UINT64_C(1) << 60)) / 1000);
-	out->max_rss_kb = (int64_t)(x->max_rss_kib % (UINT64_C(1) << 60));
+	out->cpu_ms = sane(x->user_us / 1000 + x->sys_us / 1000);
+	out->max_rss_kb = sane(x->max_rss_kib);
 }

@@ -163,7 +163,7 @@ static const struct field entry_fields[] = {
 	F(U32, ap_entry, uid, U32_ANY),
 	F(U32, ap_entry, gid, U32_ANY),
 	F(U32, ap_entry, nlink, U32_ANY),
-	F(U64, ap_entry, size, UINT64_MAX),
+	F(U64, ap_entry, size, INT64_MAX),
 	F(I64, ap_entry, mtime_ns, 0),
 	F(I64, ap_entry, ctime_ns, 0),
 	F(U64, ap_entry, dev, UINT64_MAX),
@@ -172,7 +172,7 @@ static const struct field entry_fields[] = {
 };
 static const struct field fs_end_fields[] = {
 	F(U32, ap_fs_end, req, U32_ANY),     F(U32, ap_fs_end, error, U32_ANY),
-	F(U64, ap_fs_end, size, UINT64_MAX), F(I64, ap_fs_end, mtime_ns, 0),
+	F(U64, ap_fs_end, size, INT64_MAX), F(I64, ap_fs_end, mtime_ns, 0),
 	F(I64, ap_fs_end, ctime_ns, 0),      F(U64, ap_fs_end, dev, UINT64_MAX),
 	F(U64, ap_fs_end, ino, UINT64_MAX),  F(U64, ap_fs_end, count, OFFSET),
 };

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 
 #include "backend/backend.h"
 #include "base/auto.h"
+#include "base/buf.h"
 #include "base/io.h"
 #include "base/mem.h"
 
@@ -41,6 +43,9 @@ static const char *fake_create_fails; /* the words it fails with */
 static const char *fake_open_fails;
 static int fake_open_delay_ms;
 static bool fake_list_outdated; /* what runs was made under another policy */
+
+/* Sandboxes evil-X have a false agent: this, for each connection, in a thread. */
+static void (*fake_evil)(const char *name, int fd, int nth);
 
 static inline void fake_progress(void *arg, const char *line)
 {
@@ -177,6 +182,52 @@ static inline int fake_spawn(struct fake_backend *b, const char *dir, int listen
 	return io_write_file_atomic(path, text, strlen(text), 0600, e);
 }
 
+static inline bool fake_is_evil(const char *name)
+{
+	return fake_evil && strncmp(name, "mcp-sbx-evil-", 13) == 0;
+}
+
+struct fake_evil_call {
+	char name[64];
+	int fd, nth;
+};
+
+static inline void *fake_evil_main(void *arg)
+{
+	struct fake_evil_call *c = arg;
+
+	fake_evil(c->name, c->fd, c->nth);
+	close(c->fd);
+	free(c);
+	return NULL;
+}
+
+static inline int fake_evil_connect(struct backend *b, const char *name, int *ret_fd,
+				    struct err *e)
+{
+	AUTO_FREE char *count = fake_path(b, name, "connects");
+	int log = open(count, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600), pair[2];
+	struct fake_evil_call *c;
+	pthread_t t;
+	struct stat st;
+
+	if (log < 0 || write(log, "x", 1) != 1 || fstat(log, &st) < 0 ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(e, "connect");
+	close(log);
+	c = xcalloc(1, sizeof(*c));
+	snprintf(c->name, sizeof(c->name), "%s", name + 13);
+	*strrchr(c->name, '-') = '\0';
+	c->fd = pair[1];
+	c->nth = (int)st.st_size;
+	if (pthread_create(&t, NULL, fake_evil_main, c) != 0)
+		abort();
+	pthread_detach(t);
+	fcntl(pair[0], F_SETFL, O_RDWR | O_NONBLOCK);
+	*ret_fd = pair[0];
+	return 0;
+}
+
 static inline int fake_create(struct backend *b, const struct sandbox_spec *s,
 			      struct sandbox_info *ret, struct err *e)
 {
@@ -206,7 +257,7 @@ static inline int fake_create(struct backend *b, const struct sandbox_spec *s,
 	listen_fd = fake_listen(sock);
 	if (listen_fd < 0)
 		return err_sys(e, "listen at %s", sock);
-	if (fake_spawn(f, dir, listen_fd, e) < 0)
+	if (!fake_is_evil(s->name) && fake_spawn(f, dir, listen_fd, e) < 0)
 		return -1;
 	ret->name = xstrdup(s->name);
 	ret->container_id = xasprintf("fake-%s", s->name);
@@ -221,8 +272,11 @@ static inline int fake_connect(struct backend *b, const char *name, int *ret_fd,
 {
 	AUTO_FREE char *sock = fake_path(b, name, "sock");
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd;
 
+	if (fake_is_evil(name))
+		return fake_evil_connect(b, name, ret_fd, e);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s", sock);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
 		int rc = err_sys(e, "connect %s", sock);

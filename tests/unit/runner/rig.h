@@ -38,6 +38,8 @@ struct rig {
 	struct store_reader *reader;
 };
 
+static void (*rig_tune)(struct conf *c); /* NULL: as it is */
+
 static inline void rig_start(struct rig *t)
 {
 	int ready[2];
@@ -106,6 +108,8 @@ static inline int rig_setup(void **state)
 	assert_int_equal(0, conf_load(NULL, &t->conf, &e));
 	t->conf.kill_grace_ms = 300;
 	t->conf.reaper_interval_ms = 200;
+	if (rig_tune)
+		rig_tune(&t->conf);
 	assert_int_equal(0, store_migrate(t->db, &o, &e));
 	assert_int_equal(0,
 			 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, t->pair));
@@ -130,7 +134,8 @@ static inline int rig_teardown(void **state)
 	conf_release(&t->conf);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		continue;
-	io_rmtree(t->dir, &e);
+	if (!getenv("RIG_KEEP")) /* the log, when a test fails */
+		io_rmtree(t->dir, &e);
 	free(t);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	return 0;
@@ -289,6 +294,24 @@ static inline char *rig_events(struct rig *t, const char *run_id)
 			buf_printf(&b, "%s%s", i ? "," : "",
 				   store_event_type_name(l.v[i].type));
 	return xstrdup(b.p);
+}
+
+/* run_started tells why the sandbox was made again; words NULL: it was not. */
+static inline void rig_check_recreated(struct rig *t, const char *run_id,
+				       const char *words)
+{
+	AUTO_STORE_EVENTS l = {0};
+	struct err e = ERR_INIT;
+	const struct store_run_query q = {
+		.run_id = run_id, .max_events = 1, .max_bytes = 1 << 20};
+
+	assert_int_equal(0, store_read_run_events(t->reader, &q, &l, &e));
+	assert_int_equal(1, l.n);
+	assert_int_equal(STORE_EVENT_RUN_STARTED, l.v[0].type);
+	if (words)
+		assert_non_null(strstr(l.v[0].data, words));
+	else
+		assert_null(strstr(l.v[0].data, "recreated"));
 }
 
 #endif

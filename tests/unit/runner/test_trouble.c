@@ -257,6 +257,10 @@ static void a_sandbox_of_another_policy_is_started_again_when_it_is_idle(void **
 	rig_read_run(t, next, &run);
 	assert_int_equal(5, run.commands[0].bytes[STORE_STDOUT]);
 	assert_int_not_equal(before, agent_of(t, "a"));
+	rig_check_recreated(t, next, "policy");
+	rig_run(t, next, "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, next));
+	rig_check_recreated(t, next, NULL);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+#include "falseagent.h"
+
+/* ---- the lies; each ends when the runner closes the connection */
+
+/* The command is told of by START, and by RESUME when it is known to run. */
+static bool until_started(struct liar *a)
+{
+	struct ap_offsets o;
+	struct ap_msg m;
+
+	if (!liar_hello(a, 1) || !liar_hear(a, AP_RESUME, &m))
+		return false;
+	if (ap_offsets_next(&m.u.resume.offsets, &o) > 0) {
+		a->id = o.id;
+		return true;
+	}
+	return liar_hear(a, AP_START_END, &m);
+}
+static void listen_on(struct liar *a)
+{
+	struct ap_msg m;
+
+	liar_hear(a, AP_BYE, &m); /* the runner says none: until the end */
+}
+
+static void say_garbage(struct liar *a)
+{
+	char garbage[4096];
+
+	memset(garbage, 0xa5, sizeof(garbage));
+	if (until_started(a) && liar_raw(a, garbage, sizeof(garbage)))
+		listen_on(a);
+}
+
+static void speak_another_version(struct liar *a)
+{
+	struct ap_msg m = ap_hello_init();
+
+	m.u.hello.version_min = m.u.hello.version_max = 99;
+	if (liar_say(a, &m))
+		listen_on(a);
+}
+
+static void hang_up(struct liar *a)
+{
+	liar_hello(a, 1);
+}
+
+static void leave_a_gap(struct liar *a)
+{
+	if (until_started(a) && liar_output(a, 100, "x", 1))
+		listen_on(a);
+}
+
+static void pass_the_cap(struct liar *a)
+{
+	char much[4096];
+	struct ap_msg m;
+
+	memset(much, 'x', sizeof(much));
+	if (until_started(a) && liar_output(a, 0, much, sizeof(much)) &&
+	    liar_output(a, sizeof(much), much, sizeof(much)) &&
+	    liar_exit(a, 2 * sizeof(much)) && liar_hear(a, AP_FS_LIST, &m) &&
+	    liar_fs_end(a, m.u.fs_list.req, ENOENT))
+		listen_on(a);
+}
+
+static void tell_an_impossible_end(struct liar *a)
+{
+	struct ap_msg m = {.type = AP_EXIT};
+
+	if (!until_started(a))
+		return;
+	m.u.exit.id = a->id;
+	m.u.exit.value = UINT32_MAX;
+	if (liar_say(a, &m))
+		listen_on(a);
+}
+
+static void forget_what_runs(struct liar *a)
+{
+	struct ap_msg m = {.type = AP_GONE};
+
+	if (!until_started(a))
+		return;
+	m.u.ref.id = a->id;
+	while (liar_say(a, &m))
+		continue;
+}
+
+static void be_born_again(struct liar *a)
+{
+	struct ap_msg m;
+
+	if (!liar_hello(a, (uint8_t)a->nth))
+		return;
+	if (a->nth > 1) {
+		listen_on(a);
+	} else if (liar_hear(a, AP_START_END, &m)) {
+		m = (struct ap_msg){.type = AP_STARTED};
+		m.u.started.id = a->id;
+		liar_say(a, &m);
+	}
+}
+
+static bool until_listed(struct liar *a, struct ap_msg *m)
+{
+	if (!liar_hello(a, 1))
+		return false;
+	if (a->nth == 1 && !(liar_hear(a, AP_START_END, m) && liar_exit(a, 0)))
+		return false;
+	return liar_hear(a, AP_FS_LIST, m);
+}
+
+static void list_for_ever(struct liar *a)
+{
+	char path[AP_PATH_MAX];
+	struct ap_entry entry = {.type = AP_FILE_DIRECTORY};
+	struct ap_msg m;
+
+	memset(path, 'd', sizeof(path));
+	for (size_t i = 200; i < sizeof(path); i += 200)
+		path[i] = '/';
+	entry.path = (struct ap_bytes){(const uint8_t *)path, sizeof(path)};
+	if (until_listed(a, &m))
+		while (liar_entry(a, m.u.fs_list.req, &entry))
+			continue;
+}
+
+static void list_nothing_for_ever(struct liar *a)
+{
+	struct ap_msg m, said = {.type = AP_FS_ENTRIES};
+
+	if (!until_listed(a, &m))
+		return;
+	said.u.fs_entries.req = m.u.fs_list.req;
+	while (liar_say(a, &said))
+		continue;
+}
+
+static void give_more_than_asked(struct liar *a)
+{
+	struct ap_entry entry = {.size = 3};
+	struct ap_msg m, said = {.type = AP_FS_DATA};
+
+	entry.path = (struct ap_bytes){(const uint8_t *)"f", 1};
+	if (!until_listed(a, &m) || !liar_entry(a, m.u.fs_list.req, &entry) ||
+	    !liar_fs_end(a, m.u.fs_list.req, 0) || !liar_hear(a, AP_FS_READ, &m))
+		return;
+	said.u.fs_data.req = m.u.fs_read.req;
+	said.u.fs_data.bytes = (struct ap_bytes){(const uint8_t *)"abcdef", 6};
+	if (liar_say(a, &said))
+		listen_on(a);
+}
+
+/* Tells true things too often, and numbers nobody can have. */
+static void exaggerate(struct liar *a)
+{
+	struct ap_msg m, x = {.type = AP_EXIT};
+
+	if (!until_started(a))
+		return;
+	liar_output(a, 0, "abc", 3);
+	liar_output(a, 0, "abcdef", 6);
+	liar_output(a, 2, "c", 1);
+	memset(x.u.exit.id.run, 0xee, sizeof(x.u.exit.id.run));
+	liar_say(a, &x);
+	x.u.exit.id = a->id;
+	x.u.exit.stdout_total = AP_OFFSET_MAX;
+	x.u.exit.stdout_kept = 6;
+	x.u.exit.user_us = x.u.exit.sys_us = x.u.exit.max_rss_kib = AP_OFFSET_MAX;
+	x.u.exit.duration_us = AP_OFFSET_MAX;
+	x.u.exit.background = UINT32_MAX;
+	liar_say(a, &x);
+	liar_say(a, &x);
+	if (liar_hear(a, AP_FS_LIST, &m)) {
+		struct ap_entry entry = {.size = INT64_MAX};
+
+		entry.path = (struct ap_bytes){(const uint8_t *)"f", 1};
+		liar_entry(a, m.u.fs_list.req, &entry);
+		liar_fs_end(a, m.u.fs_list.req, 0);
+		listen_on(a);
+	}
+}
+
+/* Lies until it is given up, and is a good agent after it. */
+static void reform(struct liar *a)
+{
+	struct ap_msg m;
+
+	if (a->nth <= 6)
+		hang_up(a);
+	else if (until_started(a) && liar_exit(a, 0) && liar_hear(a, AP_FS_LIST, &m) &&
+		 liar_fs_end(a, m.u.fs_list.req, ENOENT))
+		listen_on(a);
+}
+
+/* Asks without end and reads nothing. */
+static void ask_and_not_listen(struct liar *a)
+{
+	struct ap_msg ping = {.type = AP_PING};
+
+	if (until_started(a))
+		while (liar_say(a, &ping))
+			continue;
+}
+
+struct lie {
+	const char *name;
+	void (*tell)(struct liar *);
+	enum store_run_state state;
+	enum store_command_status status;
+	const char *words; /* in what the run says about it */
+};
+
+static const struct lie lies[] = {
+	{"garbage", say_garbage, STORE_RUN_FAILED, STORE_COMMAND_LOST, "malformed"},
+	{"hangup", hang_up, STORE_RUN_FAILED, STORE_COMMAND_LOST, "closed"},
+	{"gap", leave_a_gap, STORE_RUN_FAILED, STORE_COMMAND_LOST, "left out output"},
+	{"cap", pass_the_cap, STORE_RUN_COMPLETED, STORE_COMMAND_COMPLETED, NULL},
+	{"end", tell_an_impossible_end, STORE_RUN_FAILED, STORE_COMMAND_LOST,
+	 "cannot be"},
+	{"gone", forget_what_runs, STORE_RUN_FAILED, STORE_COMMAND_LOST, "forgot"},
+	{"boot", be_born_again, STORE_RUN_FAILED, STORE_COMMAND_LOST, "started again"},
+	{"entries", list_for_ever, STORE_RUN_COMPLETED, STORE_COMMAND_COMPLETED,
+	 "/artifacts has more"},
+	{"nothing", list_nothing_for_ever, STORE_RUN_COMPLETED, STORE_COMMAND_COMPLETED,
+	 "malformed"},
+	{"read", give_more_than_asked, STORE_RUN_COMPLETED, STORE_COMMAND_COMPLETED,
+	 "not asked for"},
+	{"version", speak_another_version, STORE_RUN_FAILED, STORE_COMMAND_QUEUED,
+	 "another version"},
+	{"numbers", exaggerate, STORE_RUN_COMPLETED, STORE_COMMAND_COMPLETED, NULL},
+};
+enum { NLIES = sizeof(lies) / sizeof(lies[0]) };
+
+static void tell_lies(const char *name, int fd, int nth)
+{
+	struct liar *a = xcalloc(1, sizeof(*a));
+
+	a->fd = fd;
+	a->nth = nth;
+	for (size_t i = 0; i < NLIES; i++)
+		if (strcmp(lies[i].name, name) == 0)
+			lies[i].tell(a);
+	if (strcmp(name, "flood") == 0)
+		ask_and_not_listen(a);
+	else if (strcmp(name, "reformed") == 0)
+		reform(a);
+	free(a);
+}
+
+static void tune(struct conf *c)
+{
+	c->stdout_max_bytes = 1024;
+}
+
+static int setup(void **state)
+{
+	fake_evil = tell_lies;
+	rig_tune = tune;
+	return rig_setup(state);
+}
+
+static void check_lie(struct rig *t, const struct lie *lie, const char *id)
+{
+	AUTO_STORE_RUN run = {0};
+	enum store_run_state s = rig_wait(t, id);
+	const char *said;
+
+	rig_read_run(t, id, &run);
+	said = run.error ? run.error : run.artifacts_error;
+	if (s != lie->state || run.commands[0].status != lie->status ||
+	    (lie->words && (!said || !strstr(said, lie->words))))
+		fail_msg("%s: %d, %d, %s", lie->name, s, run.commands[0].status,
+			 said ? said : "nothing");
+}
+
+static void check_numbers(struct rig *t, const char *id)
+{
+	const int64_t most = (INT64_C(1) << 53) - 1;
+	AUTO_FREE char *out = rig_output(t, id, 0);
+	AUTO_STORE_RUN run = {0};
+
+	rig_read_run(t, id, &run);
+	assert_string_equal("abcdef", out);
+	assert_int_equal(most, run.commands[0].bytes[STORE_STDOUT]);
+	assert_int_equal(most, run.commands[0].max_rss_kb);
+	assert_in_range(run.commands[0].cpu_ms, 1, (uint64_t)most);
+	assert_int_equal(1, run.nartifacts);
+	assert_int_equal(INT64_MAX, run.artifacts[0].size);
+	assert_non_null(run.artifacts[0].skipped_reason);
+}
+
+static int64_t size_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) < 0 ? 0 : st.st_size;
+}
+
+static int64_t connects(struct rig *t, const char *identifier)
+{
+	char name[64];
+	AUTO_FREE char *path = NULL;
+
+	backend_sandbox_name(name, sizeof(name), "0123abcd", "default", identifier);
+	path = xasprintf("%s/fake/%s/connects", t->dir, name);
+	return size_of(path);
+}
+
+static void every_lie_ends_in_a_true_sentence(void **state)
+{
+	struct rig *t = *state;
+	char ids[NLIES][ID_RUN_LEN + 1], good[ID_RUN_LEN + 1], flood[ID_RUN_LEN + 1];
+
+	rig_run(t, flood, "{'identifier':'evil-flood','commands':[{'argv':['true']}]}");
+	for (size_t i = 0; i < NLIES; i++) {
+		AUTO_FREE char *args = xasprintf("{'identifier':'evil-%s','commands':[{"
+						 "'argv':['true']}]}",
+						 lies[i].name);
+		rig_run(t, ids[i], args);
+	}
+	for (int i = 0; i < 5; i++) {
+		rig_run(t, good,
+			"{'identifier':'a','commands':[{'argv':['true']}],'options':{"
+			"'as_user':'root'}}");
+		assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, good));
+	}
+	for (size_t i = 0; i < NLIES; i++)
+		check_lie(t, &lies[i], ids[i]);
+	check_numbers(t, ids[NLIES - 1]);
+	assert_in_range(connects(t, "evil-hangup"), 4, 8);
+	assert_in_range(connects(t, "evil-garbage"), 4, 8);
+}
+
+static void a_given_up_sandbox_is_made_again_at_its_next_use(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], next[ID_RUN_LEN + 1];
+	AUTO_FREE char *creates = xasprintf("%s/fake/creates", t->dir);
+
+	rig_run(t, id, "{'identifier':'evil-reformed','commands':[{'argv':['true']}]}");
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+	rig_run(t, next, "{'identifier':'evil-reformed','commands':[{'argv':['true']}]}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, next));
+	assert_int_equal(2, size_of(creates));
+	rig_check_recreated(t, id, NULL);
+	rig_check_recreated(t, next, "could not be relied on");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_lie_ends_in_a_true_sentence),
+		TEST(a_given_up_sandbox_is_made_again_at_its_next_use),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
