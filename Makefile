@@ -15,7 +15,7 @@ LIBS := $(foreach d,$(LAYERS),$(if $(filter $(d)/%,$(SRC)),$(B)/$(subst /,_,$(d)
 UNIT := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 BENCH := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c))
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-ALL_C := $(SRC) $(wildcard fcgi/main.c fcgi/agent/*.c tests/unit/*/*.c tests/fuzz/*.c tests/bench/*.c)
+ALL_C := $(SRC) $(wildcard fcgi/main.c fcgi/agent/*.c tests/unit/*/*.c tests/fuzz/*.c tests/bench/*.c tests/clients/*.c)
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wformat=2 -Wundef -Wvla -Walloca -Wwrite-strings \
 	-Wcast-align -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
@@ -53,6 +53,10 @@ LDLIBS += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -pthread
 build: $(B)/mcp-sandboxd $(B)/mcp-sandboxd-agent ## compile the server and the agent
 $(B)/mcp-sandboxd: $(B)/fcgi/main.o $(LIBS)
 	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
+$(B)/tests/clients/fixtures.o: tests/clients/fixtures.json
+# With the tools, prompts and resources that the conformance suite asks for.
+$(B)/mcp-sandboxd-fixtures: $(B)/fcgi/main.o $(B)/tests/clients/fixtures.o $(LIBS)
+	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
 # The agent runs in foreign images: static, libc only, never instrumented.
 $(B)/mcp-sandboxd-agent: $(AGENT_SRC) $(wildcard fcgi/agent/*.h fcgi/wire/agentproto.h fcgi/base/*.h) $(B)/flags
 	@mkdir -p $(@D)
@@ -106,7 +110,7 @@ lint: build ## layers, headers, format, static analysis, scripts, printed docs
 	@LINT_FLAGS='-std=gnu17 $(CPPFLAGS)' LINT_C='$(ALL_C)' LINT_H='$(HDR)' LINT_BIN=$(B)/mcp-sandboxd scripts/lint
 check: ## everything that must hold before landing
 	@scripts/bootstrap check
-	@rc=0; for t in lint test asan corpora tsan; do echo "== $$t"; \
+	@rc=0; for t in lint test clients asan corpora tsan; do echo "== $$t"; \
 	 $(MAKE) --no-print-directory $$t || rc=1; done; exit $$rc
 coverage: ; @$(MAKE) --no-print-directory V=cov unit && scripts/coverage build/cov ## lines run by the unit tests
 bench: build $(BENCH) ; @scripts/bench ## measure, beside what it is compared with

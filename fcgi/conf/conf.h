@@ -66,6 +66,7 @@ struct conf {
 	bool default_await_completion;
 	int64_t default_await_timeout_ms;
 	int64_t await_answer_max_ms;  /* AWAIT_ANSWER_MAX_MS 50000 */
+	int64_t await_task_after_ms;  /* AWAIT_TASK_AFTER_MS 5000 */
 	int64_t max_body_bytes;       /* MAX_BODY_BYTES 8 MiB */
 	int64_t max_parked;           /* MAX_PARKED_REQUESTS per edge 8192 */
 	int64_t max_queued_runs;      /* MAX_QUEUED_RUNS per tenant 1000 */

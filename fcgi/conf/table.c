@@ -181,6 +181,9 @@ static const struct conf_row limits[] = {
 	INT("AWAIT_ANSWER_MAX_MS", await_answer_max_ms, "50000", 100, DAY_MS,
 	    "An awaited run is answered by then with its run_id, whatever was asked for, "
 	    "unless the client follows its progress: many clients give up after 60 s."),
+	INT("AWAIT_TASK_AFTER_MS", await_task_after_ms, "5000", 0, DAY_MS,
+	    "A client of 2026-07-28 that declares the tasks extension is given an awaited "
+	    "run as a task when it takes longer than this."),
 	INT("MAX_BODY_BYTES", max_body_bytes, "8388608", 1024, 24 * MIB,
 	    "Largest request body; more is answered 413."),
 	INT("MAX_PARKED_REQUESTS", max_parked, "8192", 1, 1000000,

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "mcp/extra.h"
 #include "mcp/schemas.h"
 #include "mcp/tools.h"
 
@@ -134,6 +135,11 @@ int describe_tools(const struct conf *c, bool tasks, json_t **ret, struct err *e
 	for (id = 0; id < TOOL_COUNT; id++)
 		if (describe(c, id, tasks, list, e) < 0)
 			return -1;
+	if (mcp_extra.tools) {
+		AUTO_JSON *more = mcp_extra.tools();
+
+		json_array_extend(list, more);
+	}
 	*ret = json_pack("{s:O}", "tools", list);
 	return 0;
 }

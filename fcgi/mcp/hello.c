@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/version.h"
+#include "mcp/extra.h"
 #include "mcp/modern.h"
 
 enum { CLIENT_NAME_MAX = 200 };
@@ -54,6 +55,11 @@ static json_t *capabilities_of(const struct mcp_version *v)
 		if (capabilities[i].is_offered(v))
 			json_object_set_new(all, capabilities[i].name,
 					    json_loads(capabilities[i].text, 0, NULL));
+	if (mcp_extra.capabilities) {
+		AUTO_JSON *more = json_loads(mcp_extra.capabilities, 0, NULL);
+
+		json_object_update(all, more);
+	}
 	return all;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "mcp/extra.h"
 #include "mcp/hello.h"
 #include "mcp/tasks.h"
 #include "mcp/tools.h"
@@ -106,11 +107,15 @@ static enum mcp_next handle_notification(struct mcp_call *c, const struct mcp_re
 
 enum mcp_next method_handle(struct mcp_call *c, const struct mcp_reads *r)
 {
+	enum mcp_next next;
+
 	if (c->msg.kind == RPC_IS_RESPONSE)
 		return MCP_REPLY;
 	if (c->msg.kind == RPC_IS_NOTIFICATION)
 		return handle_notification(c, r);
 	c->method = method_find(c->version->era, c->msg.method);
+	if (mcp_extra.handle && mcp_extra.handle(c, r, &next))
+		return next;
 	if (c->method)
 		return c->method->handle(c, r);
 	if (c->version->era == MCP_MODERN)

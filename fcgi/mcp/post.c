@@ -175,10 +175,10 @@ static enum mcp_next session_closed(struct mcp_call *c, const struct mcp_reads *
 	if (!ok)
 		return call_failure(c, why);
 	sessions_forget(c->server->sessions, c->session_id);
-	return call_send(c, MSG_RELAY,
-			 json_pack("{s:s, s:s}", "session_id", c->session_id, "kind",
-				   "closed"),
-			 stream_told);
+	return call_send(
+		c, MSG_RELAY,
+		json_pack("{s:s, s:s}", "session_id", c->session_id, "kind", "closed"),
+		stream_told);
 }
 
 bool post_is_modern_header(const struct mcp_http *in)

@@ -17,9 +17,6 @@
 
 enum { WORDS_MAX = 256 * 1024 };
 
-/* A client that knows tasks is given one when the run takes longer than this. */
-enum { TASK_AFTER_MS = 5000 };
-
 int run_tool_check(struct mcp_call *c, struct err *e)
 {
 	AUTO_RUNSPEC spec = {0};
@@ -167,10 +164,10 @@ static enum mcp_next wait(struct mcp_call *c)
 	/* Without a sign of life many clients give up; they shall have the handle. */
 	if (!c->progress.token || (!c->accepts_stream && !c->by_session))
 		ms = at_most(ms, c->server->await_max_ms);
-	if (c->version->era == MCP_MODERN && ms > TASK_AFTER_MS &&
+	if (c->version->era == MCP_MODERN && ms > c->server->task_after_ms &&
 	    modern_client_has(c, MODERN_EXT_TASKS)) {
 		c->as_task = true; /* its host waits on by tasks/get */
-		ms = TASK_AFTER_MS;
+		ms = c->server->task_after_ms;
 	}
 	return call_await(c, ms, awaited, cannot_await);
 }

@@ -94,6 +94,7 @@ int mcp_server_new(const struct conf *c, struct mcp_server **ret, struct err *e)
 	s->instructions = describe_instructions(c);
 	memcpy(s->tools_list, lists, sizeof(lists));
 	s->await_max_ms = c->await_answer_max_ms;
+	s->task_after_ms = c->await_task_after_ms;
 	s->run_kept_ms = c->max_run_age_s * 1000;
 	s->limits = limits_of(c);
 	s->denylist = denylist;

@@ -19,8 +19,9 @@ struct mcp_server {
 	char *mcp_path;
 	char *instructions;
 	struct str tools_list[LIST_FORM_COUNT]; /* the results of tools/list, as JSON */
-	int64_t await_max_ms; /* a plain answer comes by then at the latest */
-	int64_t run_kept_ms;  /* how long a run is kept; 0: not bounded by time */
+	int64_t await_max_ms;  /* a plain answer comes by then at the latest */
+	int64_t task_after_ms; /* a client that knows tasks is given one after that */
+	int64_t run_kept_ms;   /* how long a run is kept; 0: not bounded by time */
 	struct runspec_limits limits;
 	struct patterns *denylist; /* NULL: off */
 	struct sessions *sessions;

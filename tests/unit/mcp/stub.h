@@ -79,6 +79,7 @@ static inline struct conf fake_conf(void)
 		.max_commands = 100,
 		.default_await_timeout_ms = 30000,
 		.await_answer_max_ms = 50000,
+		.await_task_after_ms = 5000,
 		.max_run_age_s = 604800,
 		.denylist_enabled = true,
 		.denylist_patterns = deny,

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "mcp/extra.h"
+
+const struct mcp_extra mcp_extra;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// The official conformance suite: the frozen requirements of both current versions,
+// on the build that has its fixtures. What may fail stands in baseline.yml.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import { repo } from "../e2e/rig.mjs";
+import { bin } from "./adapters.mjs";
+
+const run = promisify(execFile);
+process.env.MCP_SANDBOXD ??= path.join(repo, "build", process.env.V ?? "release", "mcp-sandboxd-fixtures");
+const { Server } = await import("../e2e/rig.mjs?fixtures");
+const old = Number(process.versions.node.split(".")[0]) < 22 && "the suite needs Node 22";
+let server;
+
+before(async () => {
+	// The scenarios expect a task at once.
+	if (!old) server = await Server.start({ AWAIT_TASK_AFTER_MS: "0" });
+});
+after(() => server?.stop());
+
+for (const version of ["2025-11-25", "2026-07-28"])
+	test(`requirements of ${version}`, { skip: old, timeout: 300000 }, async () => {
+		const out = fs.mkdtempSync(path.join(server.dir, "conformance-"));
+		const args = ["server", "--url", server.url, "--requirements", version, "--expected-failures", "baseline.yml", "-o", out];
+		const { stdout, code } = await run(process.execPath, [path.join(bin, "conformance"), ...args], { maxBuffer: 1 << 28 })
+			.then((r) => ({ ...r, code: 0 }), (e) => e);
+		const end = stdout.slice(stdout.lastIndexOf("=== SUMMARY"));
+		assert.equal(code, 0, end.slice(-6000));
+		assert.match(end, /Total: \d+ passed/);
+	});

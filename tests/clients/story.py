@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""The story of story.test.mjs, told by the Python SDK (1.x or 2.x)."""
+import asyncio
+import sys
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+URL, MODE = sys.argv[1], sys.argv[2]
+ID = "python-" + MODE
+
+
+@asynccontextmanager
+async def first(transport):
+    from mcp import ClientSession
+
+    async with transport as streams:
+        async with ClientSession(streams[0], streams[1]) as session:
+            await session.initialize()
+            yield session
+
+
+def connect():
+    if MODE.startswith("v2"):
+        from mcp.client import Client
+
+        mode = MODE.split("-", 1)[1]
+        return Client(URL, mode=mode) if mode != "default" else Client(URL)
+    if MODE == "v1-sse":
+        from mcp.client.sse import sse_client
+
+        return first(sse_client(URL))
+    from mcp.client.streamable_http import streamablehttp_client
+
+    return first(streamablehttp_client(URL))
+
+
+def say(shell):
+    return {
+        "identifier": ID,
+        "commands": [{"shell": shell}],
+        "options": {"await_completion": True, "await_timeout_ms": 100000},
+    }
+
+
+def structured(result):
+    found = getattr(result, "structuredContent", None)
+    return found if found is not None else result.structured_content
+
+
+def is_error(result):
+    return result.isError if hasattr(result, "isError") else result.is_error
+
+
+def ok(step):
+    print("ok", step, flush=True)
+
+
+async def call(c, shell, **more):
+    if not MODE.startswith("v2"):
+        more.setdefault("read_timeout_seconds", timedelta(seconds=20))
+    return await c.call_tool("run_sandbox", say(shell), **more)
+
+
+async def story(c):
+    tools = await c.list_tools()
+    assert any(t.name == "run_sandbox" for t in tools.tools)
+    ok("list")
+    made = await call(c, "echo hello; echo data > /artifacts/data.txt")
+    assert structured(made)["final"]["state"] == "completed", made
+    ok("run")
+    slow = await call(c, "sleep 6; echo slept")
+    assert structured(slow)["final"] is None and not is_error(slow)
+    ok("handle")
+    seen = []
+
+    async def progress(done, total, message):
+        seen.append((done, message))
+
+    await call(c, "for i in 1 2 3; do echo line $i; sleep 1.1; done", progress_callback=progress)
+    assert len(seen) >= 2 and seen[0][0] < seen[1][0], seen
+    ok("progress")
+    bad = await c.call_tool("run_sandbox", {"identifier": ID, "commands": []})
+    assert is_error(bad)
+    ok("refusal")
+    print("restart?", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def rest(c):
+    for _ in range(30):
+        try:
+            again = await call(c, "cat /artifacts/data.txt")
+            break
+        except Exception:
+            await asyncio.sleep(1)
+    assert structured(again)["final"]["commands"][0]["stdout"] == "data\n"
+    ok("restart")
+    gone = await c.call_tool("delete_sandbox", {"identifier": ID})
+    assert structured(gone)["deleted"] is True
+    ok("delete")
+
+
+async def main():
+    # The client of the old transport does not come back by itself.
+    comes_back = MODE != "v1-sse"
+    async with connect() as c:
+        await story(c)
+        if comes_back:
+            await rest(c)
+    if not comes_back:
+        async with connect() as c:
+            await rest(c)
+    ok("close")
+
+
+asyncio.run(main())
