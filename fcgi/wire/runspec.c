@@ -21,6 +21,9 @@ enum {
 	ARGV_MAX = 10000,
 	ARGV_BYTES_MAX = 1024 * 1024,
 	RUN_ENV_BYTES_MAX = 16 * 1024 * 1024,
+	/* Linux gives argv and env a quarter of the stack's limit, 8 MiB by default,
+	 * pointers included. Room is left for PATH and the like. */
+	EXEC_BYTES_MAX = 2 * 1024 * 1024 - 64 * 1024,
 };
 
 void runspec_background_id(const char *run_id, size_t index,
@@ -268,6 +271,29 @@ static int take_manner(const json_t *cmd, const char *path, const struct default
 		       &c->timeout_ms, e);
 }
 
+static size_t exec_bytes(char *const *v)
+{
+	size_t n = 0;
+
+	for (; v && *v; v++)
+		n += strlen(*v) + 1 + sizeof(*v);
+	return n;
+}
+
+/* What the kernel would refuse with E2BIG is refused here, with a way out. */
+static int check_exec_bytes(const struct command_spec *c, const char *path, struct err *e)
+{
+	size_t n = exec_bytes(c->argv) + exec_bytes(c->env);
+
+	if (n <= EXEC_BYTES_MAX)
+		return 0;
+	return err_set(e, ERR_INVALID,
+		       "%s.argv and %s.env are too long together: the kernel hands a "
+		       "program at most %d bytes, they need %zu. Write the data to a "
+		       "file first and give its path",
+		       path, path, EXEC_BYTES_MAX, n);
+}
+
 static int take_command(const json_t *cmd, const char *path, struct defaults *d,
 			struct command_spec *c, struct err *e)
 {
@@ -286,7 +312,9 @@ static int take_command(const json_t *cmd, const char *path, struct defaults *d,
 	if (arg_only(cmd, path, known, e) < 0 || take_program(cmd, path, c, e) < 0 ||
 	    take_cwd(cmd, path, d, c, e) < 0 || take_manner(cmd, path, d, c, e) < 0)
 		return -1;
-	return take_env(cmd, path, d, c, e);
+	if (take_env(cmd, path, d, c, e) < 0)
+		return -1;
+	return check_exec_bytes(c, path, e);
 }
 
 static int take_commands(const json_t *args, const struct runspec_limits *lim,

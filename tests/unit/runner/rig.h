@@ -296,6 +296,15 @@ static inline char *rig_events(struct rig *t, const char *run_id)
 	return xstrdup(b.p);
 }
 
+/* A path in the folder of a sandbox. */
+static inline char *rig_folder(struct rig *t, const char *identifier, const char *what)
+{
+	char name[64];
+
+	backend_sandbox_name(name, sizeof(name), "0123abcd", "default", identifier);
+	return xasprintf("%s/fake/%s/%s", t->dir, name, what);
+}
+
 /* run_started tells why the sandbox was made again; words NULL: it was not. */
 static inline void rig_check_recreated(struct rig *t, const char *run_id,
 				       const char *words)

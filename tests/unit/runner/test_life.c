@@ -27,14 +27,6 @@ static size_t count_sandboxes(struct rig *t)
 	return l.n;
 }
 
-static char *folder_of(struct rig *t, const char *identifier, const char *what)
-{
-	char name[64];
-
-	backend_sandbox_name(name, sizeof(name), "0123abcd", "default", identifier);
-	return xasprintf("%s/fake/%s/%s", t->dir, name, what);
-}
-
 static const char counting[] =
 	"{'identifier':'a','commands':[{'shell':'for i in $(seq 1 20000); do echo line "
 	"$i; done; read x < /workspace/go; for i in $(seq 20001 30000); do echo line $i; "
@@ -60,7 +52,7 @@ static void check_counted(struct rig *t, const char *id)
 static void taken_up_after(struct rig *t, int sig)
 {
 	char id[ID_RUN_LEN + 1];
-	AUTO_FREE char *go = folder_of(t, "a", "workspace/go");
+	AUTO_FREE char *go = rig_folder(t, "a", "workspace/go");
 
 	rig_run(t, id,
 		"{'identifier':'a','commands':[{'shell':'mkfifo /workspace/go'}]," ROOT
@@ -91,7 +83,7 @@ static void a_sandbox_that_dies_ends_its_run_as_lost(void **state)
 {
 	struct rig *t = *state;
 	char id[ID_RUN_LEN + 1], next[ID_RUN_LEN + 1];
-	AUTO_FREE char *pid_path = folder_of(t, "a", "pid");
+	AUTO_FREE char *pid_path = rig_folder(t, "a", "pid");
 	AUTO_STORE_RUN run = {0};
 	AUTO_BUF pid = BUF_INIT(32);
 	struct err e = ERR_INIT;
@@ -112,7 +104,7 @@ static void a_delete_ends_what_runs(void **state)
 {
 	struct rig *t = *state;
 	char id[ID_RUN_LEN + 1];
-	AUTO_FREE char *folder = folder_of(t, "a", "pid");
+	AUTO_FREE char *folder = rig_folder(t, "a", "pid");
 	AUTO_STORE_RUN run = {0};
 	json_t *answer;
 
@@ -161,8 +153,8 @@ static void an_expired_sandbox_goes_but_not_one_in_use(void **state)
 {
 	struct rig *t = *state;
 	char busy[ID_RUN_LEN + 1], idle[ID_RUN_LEN + 1];
-	AUTO_FREE char *idle_folder = folder_of(t, "idle", "pid");
-	AUTO_FREE char *busy_folder = folder_of(t, "busy", "pid");
+	AUTO_FREE char *idle_folder = rig_folder(t, "idle", "pid");
+	AUTO_FREE char *busy_folder = rig_folder(t, "busy", "pid");
 
 	rig_run(t, busy,
 		"{'identifier':'busy','commands':[{'shell':'sleep 4'}],"

@@ -138,6 +138,37 @@ static const char half_a_character[] =
  * Half a character waits in the runner's memory. Two connections to one agent
  * and then another runner: it must come from the agent once more.
  */
+/*
+ * The start of the second command is said to the agent before the commit that
+ * fails: it must not run twice, nor be ended as one that nobody knows.
+ */
+static void what_was_started_before_a_failed_commit_runs_once(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_FREE char *go = rig_folder(t, "a", "workspace/go");
+	AUTO_FREE char *first = NULL;
+	AUTO_FREE char *second = NULL;
+	sqlite3 *db = admin_open(t);
+
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'mkfifo /workspace/go; echo a; "
+		"cat /workspace/go; seq 1 2000'},{'shell':'echo once >> /workspace/n; "
+		"sleep 2; seq 1 2000; cat /workspace/n'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STDOUT);
+	admin_exec(db, "BEGIN IMMEDIATE");
+	close(open(go, O_WRONLY | O_CLOEXEC));
+	wait_until(t, "store", false);
+	admin_exec(db, "COMMIT");
+	sqlite3_close(db);
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	first = rig_output(t, id, 0);
+	second = rig_output(t, id, 1);
+	assert_int_equal(2 + 8893, strlen(first));
+	assert_int_equal(8893 + 5, strlen(second));
+	assert_string_equal("\n2000\nonce\n", second + 8893 - 6);
+}
+
 static void half_a_character_outlives_connection_and_runner(void **state)
 {
 	struct rig *t = *state;
@@ -271,6 +302,7 @@ int main(void)
 		TEST(a_delete_that_waits_for_a_backend_that_fails_kills_nobody),
 		TEST(a_lock_held_by_another_program_is_got_over),
 		TEST(a_full_disk_is_said_until_it_is_over),
+		TEST(what_was_started_before_a_failed_commit_runs_once),
 		TEST(half_a_character_outlives_connection_and_runner),
 		TEST(a_stop_while_the_backend_opens_leaves_nothing_running),
 		TEST(a_sandbox_of_another_policy_is_started_again_when_it_is_idle),

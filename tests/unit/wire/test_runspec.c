@@ -343,6 +343,27 @@ static void an_environment_is_bounded_in_number_and_bytes(void **state)
 	assert_non_null(strstr(bytes.msg, "1048576 bytes"));
 }
 
+/* Each within its own bound, and more than execve() takes. */
+static void argv_and_environment_are_bounded_together(void **state)
+{
+	AUTO_JSON *args = json(CMD("{}"));
+	AUTO_RUNSPEC s = {0};
+	json_t *cmd = json_array_get(json_object_get(args, "commands"), 0);
+	json_t *argv = json_array();
+	char *arg = repeated("x", 104000);
+	struct err e = ERR_INIT;
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		json_array_append_new(argv, json_string(arg));
+	json_put(cmd, "argv", argv);
+	json_put(cmd, "env", many_entries(17, 60000));
+	assert_int_equal(-1, runspec_parse(args, &lim, &s, &e));
+	assert_non_null(strstr(e.msg, "commands[0].argv and commands[0].env"));
+	assert_non_null(strstr(e.msg, "Write the data to a file"));
+	free(arg);
+}
+
 static void the_environments_of_all_commands_are_bounded_together(void **state)
 {
 	const struct runspec_limits many = {.max_commands = 100,
@@ -398,6 +419,7 @@ int main(void)
 		cmocka_unit_test(nul_bytes_are_refused),
 		cmocka_unit_test(sizes_are_bounded_by_what_the_kernel_takes),
 		cmocka_unit_test(an_environment_is_bounded_in_number_and_bytes),
+		cmocka_unit_test(argv_and_environment_are_bounded_together),
 		cmocka_unit_test(the_environments_of_all_commands_are_bounded_together),
 		cmocka_unit_test(references_take_an_identifier_and_a_ttl),
 	};
