@@ -136,11 +136,25 @@ static void output_event(struct watch *w, uint32_t events)
 
 /* Killing. */
 
+/*
+ * Gone means reaped: a zombie still has its place in the limit of processes, and the
+ * next command may need it. Who dies with its parents is our child by then; SIGCHLD
+ * is on its way for what waits here.
+ */
+static bool is_gone(const struct command *c)
+{
+	siginfo_t zombie = {0};
+
+	return c->is_reaped && tree_count(&c->tree) == 0 &&
+	       (waitid(P_ALL, 0, &zombie, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+		zombie.si_pid == 0);
+}
+
 static void kill_now(struct command *c)
 {
 	tree_kill(&c->tree);
 	c->kill_rounds++;
-	c->is_killed = c->is_reaped && tree_count(&c->tree) == 0;
+	c->is_killed = is_gone(c);
 	if (c->kill_rounds >= KILL_ROUNDS)
 		c->is_killed = c->is_reaped; /* in the kernel's hands; counted */
 	c->kill_at = c->is_killed ? 0 : now_us() + KILL_AGAIN_US;
@@ -413,7 +427,7 @@ void commands_reap(struct commands *all)
 		c = all->v[i];
 		if (c->state == AP_RUNNING && c->is_reaped && c->is_killing &&
 		    !c->is_killed)
-			c->is_killed = tree_count(&c->tree) == 0;
+			c->is_killed = is_gone(c);
 		end_if_over(c);
 	}
 }

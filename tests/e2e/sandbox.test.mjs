@@ -83,7 +83,8 @@ test("a script of megabytes runs", async () => {
 test("a fork bomb meets the pids limit; ended by its time, it leaves the sandbox usable", async () => {
 	const c = await one({ shell: "f() { f | f; }; f", timeout_ms: 2000 }, {}, "bomb");
 	assert.equal(c.status, "timed_out");
-	assert.equal((await one("echo ok", {}, "bomb")).stdout, "ok\n");
+	const { stdout, stderr, reason } = await one("echo ok", {}, "bomb");
+	assert.deepEqual({ stdout, stderr, reason }, { stdout: "ok\n", stderr: "", reason: null });
 });
 
 test("a fork bomb that lives on in the background is named as the reason, restart helps", async () => {
