@@ -69,7 +69,7 @@ static void on_hello(void *arg, const struct ap_hello *h)
 
 static void on_started(struct sandbox *sb, const struct ap_msg *m)
 {
-	if (!runs_on_started(sb, &m->u.started))
+	if (!runs_on_started(sb, &m->u.started) && !runs_is_wanted(sb, &m->u.started.id))
 		send_cancel(sb, &m->u.started.id);
 	agentconn_flush(sb->conn);
 }
@@ -89,8 +89,9 @@ static void on_exit_msg(struct sandbox *sb, const struct ap_msg *m)
 {
 	struct ap_id id = m->u.exit.id;
 
-	/* Said again because our FORGET was lost, or a stranger's. */
-	if (!runs_on_exit(sb, &m->u.exit) && sb->conn)
+	/* Said again because our FORGET was lost, or a stranger's. One that is yet
+	 * to be started is said once more then. */
+	if (!runs_on_exit(sb, &m->u.exit) && sb->conn && !runs_is_wanted(sb, &id))
 		sandbox_forget_command(sb, &id);
 }
 

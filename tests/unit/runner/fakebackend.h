@@ -39,6 +39,7 @@ struct fake_backend {
 
 static const char *fake_agent_path; /* set by the test */
 static int fake_create_delay_ms;
+static int fake_oom_delay_ms;         /* between a command's start and its commit */
 static const char *fake_create_fails; /* the words it fails with */
 static const char *fake_open_fails;
 static int fake_open_delay_ms;
@@ -338,6 +339,8 @@ static inline int fake_oom(struct backend *b, const char *name, uint64_t *ret,
 	AUTO_FREE char *path = fake_path(b, name, "oom");
 	FILE *f = fopen(path, "re");
 
+	if (fake_oom_delay_ms)
+		usleep((useconds_t)fake_oom_delay_ms * 1000);
 	(void)e;
 	*ret = 0;
 	if (f) {

@@ -97,7 +97,7 @@ static inline int rig_setup(void **state)
 	struct err e = ERR_INIT;
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	fake_create_delay_ms = 0;
+	fake_create_delay_ms = fake_oom_delay_ms = 0;
 	fake_create_fails = fake_open_fails = NULL;
 	fake_open_delay_ms = 0;
 	fake_list_outdated = false;

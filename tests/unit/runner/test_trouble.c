@@ -147,13 +147,15 @@ static void what_was_started_before_a_failed_commit_runs_once(void **state)
 	struct rig *t = *state;
 	char id[ID_RUN_LEN + 1];
 	AUTO_FREE char *go = rig_folder(t, "a", "workspace/go");
-	AUTO_FREE char *first = NULL;
 	AUTO_FREE char *second = NULL;
 	sqlite3 *db = admin_open(t);
 
+	rig_end(t, SIGUSR1);
+	fake_oom_delay_ms = 200; /* the agent has time to start it */
+	rig_start(t);
 	rig_run(t, id,
 		"{'identifier':'a','commands':[{'shell':'mkfifo /workspace/go; echo a; "
-		"cat /workspace/go; seq 1 2000'},{'shell':'echo once >> /workspace/n; "
+		"cat /workspace/go'},{'shell':'echo once >> /workspace/n; "
 		"sleep 2; seq 1 2000; cat /workspace/n'}]," ROOT "}");
 	rig_wait_event(t, id, STORE_EVENT_COMMAND_STDOUT);
 	admin_exec(db, "BEGIN IMMEDIATE");
@@ -162,9 +164,7 @@ static void what_was_started_before_a_failed_commit_runs_once(void **state)
 	admin_exec(db, "COMMIT");
 	sqlite3_close(db);
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
-	first = rig_output(t, id, 0);
 	second = rig_output(t, id, 1);
-	assert_int_equal(2 + 8893, strlen(first));
 	assert_int_equal(8893 + 5, strlen(second));
 	assert_string_equal("\n2000\nonce\n", second + 8893 - 6);
 }
