@@ -55,18 +55,19 @@ static void unlink_request(struct calls *calls, struct request *r)
 	calls->weight -= r->weight;
 }
 
-/* Under lock. False: the pair is full. A message that cannot go is not retried. */
-static bool send_one(struct calls *calls, struct request *r)
+/* Under lock. -1: it cannot go now or ever. The pair may be full: it waits. */
+static int send_one(struct calls *calls, struct request *r, struct err *e)
 {
-	struct err e = ERR_INIT;
+	struct err why = ERR_INIT;
 
-	if (edgemsg_send(calls->fd, r->type, r->id, r->body, &e) < 0) {
-		if (e.kind == ERR_BUSY)
-			return false;
-		log_error("to the runner: %s", e.msg);
-	}
-	r->is_sent = true;
-	return true;
+	r->is_sent = edgemsg_send(calls->fd, r->type, r->id, r->body, &why) == 0;
+	if (r->is_sent)
+		return 0;
+	calls->is_full = why.kind == ERR_BUSY;
+	if (calls->is_full)
+		return 0;
+	*e = why;
+	return -1;
 }
 
 /* Under lock: oldest first; a later one never overtakes. */
@@ -75,9 +76,15 @@ static void send_waiting(struct calls *calls)
 	struct request *r;
 
 	calls->is_full = false;
-	for (r = calls->first; r && !calls->is_full; r = r->next)
-		if (!r->is_sent && !send_one(calls, r))
-			calls->is_full = true;
+	for (r = calls->first; r && !calls->is_full; r = r->next) {
+		struct err e = ERR_INIT;
+
+		if (r->is_sent || send_one(calls, r, &e) == 0)
+			continue;
+		/* Its patience tells the client. */
+		log_error("to the runner: %s", e.msg);
+		r->is_sent = true;
+	}
 }
 
 /* Loop: wait for room only while there is none. */
@@ -243,11 +250,13 @@ int calls_ask(struct calls *calls, struct request *r, struct client *c, struct e
 		r->id = calls->next_id++;
 		r->is_sent = false;
 		append(calls, r);
-		if (!calls->is_full && !send_one(calls, r))
-			calls->is_full = true;
-		if (c)
-			lot_park(calls->lot, c);
+		if (!calls->is_full && send_one(calls, r, e) < 0) {
+			unlink_request(calls, r);
+			rc = -1;
+		}
 	}
+	if (rc == 0 && c)
+		lot_park(calls->lot, c);
 	pthread_mutex_unlock(&calls->lock);
 	return rc;
 }

@@ -41,9 +41,10 @@ struct edges {
 
 static void on_poll(uv_poll_t *h, int status, int events);
 
+/* One who does not read our answers is not listened to: they would pile up. */
 static void watch(struct edge *ed)
 {
-	uv_poll_start(&ed->poll, UV_READABLE | (ed->head ? UV_WRITABLE : 0), on_poll);
+	uv_poll_start(&ed->poll, ed->head ? UV_WRITABLE : UV_READABLE, on_poll);
 }
 
 /* 1 sent or hopeless, 0 the socket is full. */
@@ -105,7 +106,7 @@ static void refuse_malformed(struct edge *ed, const struct err *e)
 
 static void take_requests(struct edge *ed)
 {
-	for (int i = 0; i < REQUESTS_PER_TURN; i++) {
+	for (int i = 0; i < REQUESTS_PER_TURN && !ed->head; i++) {
 		AUTO_EDGEMSG m = {0};
 		struct err e = ERR_INIT;
 		int eof = 0;

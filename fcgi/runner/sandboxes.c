@@ -84,6 +84,25 @@ static struct sandbox *sandbox_new(struct runner *r, const char *tenant,
 	return sb;
 }
 
+/* Names hold 32 bits of a hash: two identifiers must never share one sandbox. */
+static int check_name_free(const struct runner *r, const char *tenant,
+			   const char *identifier, struct err *e)
+{
+	char name[sizeof(((struct sandbox *)NULL)->name)];
+
+	backend_sandbox_name(name, sizeof(name), r->args->instance_id, tenant,
+			     identifier);
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (const struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
+			if (strcmp(sb->name, name) == 0)
+				return err_set(e, ERR_CONFLICT,
+					       "the sandbox name of this identifier "
+					       "(%s) is taken by another identifier; "
+					       "choose another one",
+					       name);
+	return 0;
+}
+
 int sandbox_get(struct runner *r, const char *tenant, const char *identifier,
 		struct sandbox **ret, struct err *e)
 {
@@ -96,6 +115,8 @@ int sandbox_get(struct runner *r, const char *tenant, const char *identifier,
 			"delete one that is not needed (delete_sandbox), or wait "
 			"until one expires",
 			r->nsandboxes);
+	if (!sb && check_name_free(r, tenant, identifier, e) < 0)
+		return -1;
 	*ret = sb ? sb : sandbox_new(r, tenant, identifier);
 	return 0;
 }

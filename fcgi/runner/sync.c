@@ -123,6 +123,12 @@ static void stored(struct sync *s, int rc, const struct err *e)
 	turn_dirty(s->r);
 }
 
+/* Of what was skipped it is the agent's word, which may be any. */
+static int64_t size_of(const struct plan_entry *entry)
+{
+	return entry->size < INT64_MAX ? (int64_t)entry->size : INT64_MAX;
+}
+
 static void write_rows(struct sync *s)
 {
 	const struct syncplan *p = s->plan;
@@ -134,7 +140,7 @@ static void write_rows(struct sync *s)
 		if (p->v[i].fate != PLAN_FOLDER)
 			rows[n++] =
 				(struct store_artifact){.path = p->v[i].path,
-							.size = (int64_t)p->v[i].size,
+							.size = size_of(&p->v[i]),
 							.mtime_ns = p->v[i].mtime_ns,
 							.skipped_reason = p->v[i].reason};
 	if (n > 0)

@@ -294,6 +294,33 @@ static void a_sandbox_of_another_policy_is_started_again_when_it_is_idle(void **
 	rig_check_recreated(t, next, NULL);
 }
 
+/* Found by trying: their names are the same, 8 hex digits of a hash included. */
+static void two_identifiers_never_share_a_sandbox(void **state)
+{
+#define FORTY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], a[64], b[64];
+	enum edgemsg_type got;
+	json_t *answer;
+
+	backend_sandbox_name(a, sizeof(a), "0123abcd", "default", FORTY "371c");
+	backend_sandbox_name(b, sizeof(b), "0123abcd", "default", FORTY "ae64");
+	assert_string_equal(a, b);
+	rig_run(t, id,
+		"{'identifier':'" FORTY "371c','commands':[{'argv':['true']}]," ROOT "}");
+	rig_wait(t, id);
+	id_new_run(id);
+	answer = rig_answer(t,
+			    rig_send(t, MSG_RUN,
+				     rig_run_body(id, "{'identifier':'" FORTY
+						      "ae64','commands':[{'argv':"
+						      "['true']}]," ROOT "}")),
+			    &got);
+	assert_int_equal(MSG_ERR, got);
+	assert_string_equal("conflict", json_get_string(answer, "kind"));
+	json_decref(answer);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -306,6 +333,7 @@ int main(void)
 		TEST(half_a_character_outlives_connection_and_runner),
 		TEST(a_stop_while_the_backend_opens_leaves_nothing_running),
 		TEST(a_sandbox_of_another_policy_is_started_again_when_it_is_idle),
+		TEST(two_identifiers_never_share_a_sandbox),
 		TEST(a_lowered_cap_cuts_what_runs_and_breaks_nothing),
 	};
 
