@@ -95,16 +95,17 @@ static const char *limit_problem(const struct syncplan *p, const struct ap_entry
 				 char *buf, size_t size)
 {
 	const struct plan_limits *l = &p->limits;
+	bool is_file = x->type == AP_FILE_REGULAR;
 
-	if (x->size > AP_OFFSET_MAX)
+	if (is_file && x->size > AP_OFFSET_MAX)
 		snprintf(buf, size, "it is larger than can be copied");
-	else if (l->max_file_bytes && x->size > l->max_file_bytes)
+	else if (is_file && l->max_file_bytes && x->size > l->max_file_bytes)
 		snprintf(buf, size, "it is larger than the limit of %" PRIu64 " bytes",
 			 l->max_file_bytes);
-	else if (l->max_files && p->files >= l->max_files)
+	else if (l->max_files && p->files + p->folders >= l->max_files)
 		snprintf(buf, size, "there are more files than the limit of %" PRIu64,
 			 l->max_files);
-	else if (l->max_bytes &&
+	else if (is_file && l->max_bytes &&
 		 (x->size > l->max_bytes || p->bytes > l->max_bytes - x->size))
 		snprintf(buf, size,
 			 "all together would pass the limit of %" PRIu64 " bytes",
@@ -129,7 +130,7 @@ static const char *entry_problem(const struct syncplan *p, const struct ap_entry
 			 strerror_r((int)(x->error % 4096), words, sizeof(words)));
 		return buf;
 	}
-	return x->type == AP_FILE_REGULAR ? limit_problem(p, x, buf, size) : NULL;
+	return limit_problem(p, x, buf, size);
 }
 
 static char *shown_path(const struct ap_bytes *path)
@@ -201,7 +202,9 @@ int plan_add(struct syncplan *p, const struct ap_entry *x, struct err *e)
 	entry->ctime_ns = x->ctime_ns;
 	entry->size = x->size;
 	entry->fate = x->type == AP_FILE_DIRECTORY ? PLAN_FOLDER : PLAN_FETCH;
-	if (entry->fate == PLAN_FETCH) {
+	if (entry->fate == PLAN_FOLDER) {
+		p->folders++;
+	} else {
 		p->files++;
 		p->bytes += x->size;
 	}

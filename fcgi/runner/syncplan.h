@@ -44,6 +44,7 @@ struct syncplan {
 	struct plan_entry *v;
 	size_t n, cap;
 	uint64_t files, bytes; /* to be published */
+	uint64_t folders;      /* count as files for the limit: they cost inodes, too */
 	uint64_t listing_bytes;
 	uint64_t skipped; /* also those no longer listed one by one */
 	int staging_fd;   /* -1: none */

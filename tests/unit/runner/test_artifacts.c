@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "rig.h"
 
+#include <ftw.h>
+
 #define ROOT "'options':{'as_user':'root'}"
 
 static void run_shell(struct rig *t, char id[ID_RUN_LEN + 1], const char *script)
@@ -187,6 +189,40 @@ static void many_files_come_whole(void **state)
 	assert_int_equal(5000000, stat_of(t, id, "big").st_size);
 }
 
+static int entries_found;
+
+static int count_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)path;
+	(void)st;
+	(void)type;
+	(void)at;
+	entries_found++;
+	return 0;
+}
+
+/* A folder costs an inode of ours as a file does. */
+static void folders_count_for_the_limit_of_files(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN run = {0};
+	AUTO_FREE char *root = NULL;
+
+	rig_end(t, SIGUSR1);
+	t->conf.artifacts_max_files = 10;
+	rig_start(t);
+	run_shell(t, id,
+		  "for i in $(seq 50); do mkdir -p /artifacts/$i/x; echo y > "
+		  "/artifacts/$i/x/f; done");
+	rig_read_run(t, id, &run);
+	assert_null(run.artifacts_error);
+	root = published(t, id, ".");
+	entries_found = 0;
+	assert_int_equal(0, nftw(root, count_entry, 8, FTW_PHYS));
+	assert_in_range(entries_found, 1 + 1, 1 + 10); /* and the root */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -197,6 +233,7 @@ int main(void)
 		TEST(links_survive_a_new_runner),
 		TEST(what_is_no_file_is_skipped_with_a_reason),
 		TEST(limits_skip_and_say_so),
+		TEST(folders_count_for_the_limit_of_files),
 		TEST(artifacts_come_out_of_a_failed_run_too),
 		TEST(a_failing_disk_leaves_no_half_folder),
 		TEST(many_files_come_whole),
