@@ -162,6 +162,29 @@ int check_run_dir(const char *v, struct err *e)
 	return 0;
 }
 
+const char *const conf_tool_names[] = {
+	"run_sandbox",    "get_run",    "cancel_run", "list_sandboxes", "restart_sandbox",
+	"delete_sandbox", "write_file", "read_file",  "list_files",     NULL};
+
+int check_tools(const char *v, struct err *e)
+{
+	struct str rest = str_of(v), word;
+	size_t i;
+
+	while (*v && str_cut(&rest, ',', &word)) {
+		word = str_trim(word);
+		for (i = 0; conf_tool_names[i] && !str_eq(word, conf_tool_names[i]); i++)
+			;
+		if (!conf_tool_names[i])
+			return err_set(
+				e, ERR_INVALID,
+				"must name tools: run_sandbox, get_run, cancel_run, "
+				"list_sandboxes, restart_sandbox, delete_sandbox, "
+				"write_file, read_file, list_files");
+	}
+	return 0;
+}
+
 int check_runtime(const char *v, struct err *e)
 {
 	const char *slash = strrchr(v, '/');

@@ -14,6 +14,7 @@ int check_hosts(const char *v, struct err *e);
 int check_origins(const char *v, struct err *e);
 int check_image(const char *v, struct err *e);
 int check_run_dir(const char *v, struct err *e);
+int check_tools(const char *v, struct err *e);
 int check_runtime(const char *v, struct err *e);
 int check_mirror(const char *v, struct err *e);
 int check_suite(const char *v, struct err *e);

@@ -80,9 +80,14 @@ struct conf {
 	bool log_http, log_mcp, log_toolcalls;
 	bool denylist_enabled;
 	char *denylist_patterns;
+	char *tools; /* TOOLS: comma list of the offered ones; "" = all */
+	int64_t result_images_max, result_image_max_bytes, result_links_max;
 	bool tool_desc_overrides_enabled;
 	char *tool_desc_override[3], *tool_desc_append[3]; /* run, delete, restart */
 };
+
+/* The names that TOOLS takes, in the order of tools/list; NULL-terminated. */
+extern const char *const conf_tool_names[];
 
 /*
  * Reads `env_file` (NULL or absent: none), then the process's environment over

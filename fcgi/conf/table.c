@@ -216,6 +216,18 @@ static const struct conf_row policy[] = {
 	     "POSIX extended regular expressions, matched on a command's shell text, or "
 	     "on its argv joined with blanks. A comma inside brackets or braces, or "
 	     "after a backslash, belongs to its expression."),
+	TEXT("TOOLS", tools, "", check_tools, "comma list",
+	     "The tools that are offered. Empty: all of run_sandbox, get_run, "
+	     "cancel_run, "
+	     "list_sandboxes, restart_sandbox, delete_sandbox, write_file, read_file, "
+	     "list_files."),
+	INT("RESULT_IMAGES_MAX", result_images_max, "3", 0, 100,
+	    "Pictures among the artifacts that a run's result shows as pictures; 0: "
+	    "none."),
+	INT("RESULT_IMAGE_MAX_BYTES", result_image_max_bytes, "262144", 1, 4 * MIB,
+	    "The largest picture that a result shows."),
+	INT("RESULT_LINKS_MAX", result_links_max, "20", 0, 1000,
+	    "Artifacts that a run's result links to; 0: none."),
 	BOOL("TOOL_DESC_OVERRIDES_ENABLED", tool_desc_overrides_enabled, "true",
 	     "Use the TOOL_DESC_ variables."),
 #define TOOL_DESC(tool, i)                                                               \

@@ -138,7 +138,7 @@ static int set_up(struct process *p, const struct conf *c, struct err *e)
 	if (mcp_server_new(c, &edge->mcp, e) < 0 ||
 	    store_reader_open(a->db_path, &edge->reader, e) < 0)
 		return -1;
-	mcp_store_reads_init(&edge->reads, edge->reader, c->mcp_path);
+	mcp_store_reads_init(&edge->reads, edge->reader, c);
 	return 0;
 }
 
@@ -228,6 +228,7 @@ int edge_main(const struct edge_args *a, const struct conf *c)
 		log_error("%s", e.msg);
 		return 1; /* the process ends; what was begun ends with it */
 	}
+	mcp_store_reads_release(&p.edge.reads);
 	store_reader_close(p.edge.reader);
 	mcp_server_free(p.edge.mcp);
 	stats_close(p.edge.stats);

@@ -103,7 +103,7 @@ static int prepare(struct thread *t, struct edge *edge, int listen_fd, int stop_
 	    add_to_epoll(t->epoll_fd, stop_fd, EPOLLIN, e) < 0 ||
 	    store_reader_open(edge->db_path, &t->worker.reader, e) < 0)
 		return -1;
-	mcp_store_reads_init(&t->worker.reads, t->worker.reader, edge->conf->mcp_path);
+	mcp_store_reads_init(&t->worker.reads, t->worker.reader, edge->conf);
 	return 0;
 }
 
@@ -154,6 +154,7 @@ static void release(struct thread *t)
 		pthread_join(t->id, NULL);
 	if (t->epoll_fd >= 0)
 		close(t->epoll_fd);
+	mcp_store_reads_release(&t->worker.reads);
 	store_reader_close(t->worker.reader);
 }
 

@@ -19,54 +19,60 @@ static void add_run_text(struct buf *b, const struct conf *c)
 {
 	bool net = strcmp(c->network_mode, "none") != 0;
 
-	buf_printf(b,
-		   "Run commands in a private Linux sandbox. The identifier names the "
-		   "sandbox: it is made at first use and kept, so installed packages, "
-		   "files and /workspace are still there in the next call. Commands run "
-		   "one after the other, as user sandbox (uid 1000) or root; each starts "
-		   "in a new shell, so cd and exports do not carry over. Put files the "
-		   "user shall get in /artifacts: they are offered as download urls when "
-		   "the run ends. Set options.await_completion to get exit code and "
-		   "output in the answer. In force: %g CPU, %" PRId64 " MiB memory, "
-		   "%" PRId64 " processes, %" PRId64 " s per command unless timeout_ms "
-		   "says more, network %s, sandbox removed after %" PRId64
-		   " s without use. No terminal and no standard input.",
-		   c->default_cpu_cores, c->default_memory_mb, c->default_pids,
-		   c->default_command_timeout_ms / 1000, net ? "public addresses" : "off",
-		   c->default_ttl_s);
+	buf_printf(
+		b,
+		"Run commands in a private Linux sandbox. The identifier names the "
+		"sandbox: made at first use and kept, so installed packages and files "
+		"are there in the next call. Commands run in order, each in a new "
+		"shell, so cd and exports do not carry over. Put files for the user in "
+		"/artifacts: they are offered as downloads when the run ends. Set "
+		"options.await_completion to get exit codes and output in the answer; "
+		"else go on with get_run. Limits: %g CPU, %" PRId64
+		" MiB memory, %" PRId64 " processes, %" PRId64
+		" s per command unless timeout_ms says more, "
+		"network %s, sandbox removed after %" PRId64 " s without use.",
+		c->default_cpu_cores, c->default_memory_mb, c->default_pids,
+		c->default_command_timeout_ms / 1000, net ? "public addresses" : "off",
+		c->default_ttl_s);
 }
 
-static void add_delete_text(struct buf *b, const struct conf *c)
-{
-	(void)c;
-	buf_puts(b, "Delete the sandbox of this identifier with everything in it; its "
-		    "running commands end. Downloaded artifacts stay available. The next "
-		    "run_sandbox begins with a new sandbox.");
-}
-
-static void add_restart_text(struct buf *b, const struct conf *c)
-{
-	(void)c;
-	buf_puts(b,
-		 "Replace the sandbox of this identifier by a fresh one: running "
-		 "commands end, its files and installed packages are gone. Use it when "
-		 "the sandbox is in a bad state.");
-}
+#define HINTS(reads, destroys, repeats, open)                                            \
+	"{\"readOnlyHint\":" reads ",\"destructiveHint\":" destroys                      \
+	",\"idempotentHint\":" repeats ",\"openWorldHint\":" open "}"
 
 static const struct {
 	const char *title;
-	void (*add_text)(struct buf *b, const struct conf *c);
+	const char *text; /* NULL: add_run_text() */
 	const char *annotations;
 } words[TOOL_COUNT] = {
-	[TOOL_RUN] = {"Run commands in a sandbox", add_run_text,
-		      "{\"readOnlyHint\":false,\"destructiveHint\":true,"
-		      "\"idempotentHint\":false,\"openWorldHint\":true}"},
-	[TOOL_DELETE] = {"Delete a sandbox", add_delete_text,
-			 "{\"readOnlyHint\":false,\"destructiveHint\":true,"
-			 "\"idempotentHint\":true,\"openWorldHint\":false}"},
-	[TOOL_RESTART] = {"Restart a sandbox", add_restart_text,
-			  "{\"readOnlyHint\":false,\"destructiveHint\":true,"
-			  "\"idempotentHint\":true,\"openWorldHint\":false}"},
+	[TOOL_RUN] = {"Run commands in a sandbox", NULL,
+		      HINTS("false", "true", "false", "true")},
+	[TOOL_DELETE] = {"Delete a sandbox",
+			 "Delete a sandbox with everything in it; its runs are canceled. "
+			 "Downloads stay available.",
+			 HINTS("false", "true", "true", "false")},
+	[TOOL_RESTART] = {"Restart a sandbox",
+			  "Replace a sandbox that is in a bad state by a fresh one: runs "
+			  "are canceled, files and packages are gone.",
+			  HINTS("false", "true", "true", "false")},
+	[TOOL_GET] = {"Look at a run",
+		      "State and output of a run, now or when it ended (wait_ms). With "
+		      "command, stream or offset: that part of the output.",
+		      HINTS("true", "false", "true", "false")},
+	[TOOL_CANCEL] = {"Cancel a run", "End a run: its command gets TERM, then KILL.",
+			 HINTS("false", "true", "true", "false")},
+	[TOOL_SANDBOXES] = {"List sandboxes", "The sandboxes there are.",
+			    HINTS("true", "false", "true", "false")},
+	[TOOL_WRITE] = {"Write a file",
+			"Write a whole file in a sandbox, which is made when there is "
+			"none. Missing folders are made.",
+			HINTS("false", "true", "true", "false")},
+	[TOOL_READ] = {"Read a file",
+		       "Read a file in a sandbox. Pictures are shown as such, other "
+		       "binary files as base64.",
+		       HINTS("true", "false", "true", "false")},
+	[TOOL_FILES] = {"List files", "List a folder in a sandbox.",
+			HINTS("true", "false", "true", "false")},
 };
 
 static bool given(const char *s)
@@ -77,15 +83,18 @@ static bool given(const char *s)
 /* Ours, or the operator's in its place, then what the operator adds. */
 static int description(const struct conf *c, enum tool_id id, json_t **ret, struct err *e)
 {
-	const char *override = c->tool_desc_override[id];
-	const char *append = c->tool_desc_append[id];
+	bool may = c->tool_desc_overrides_enabled && (int)id < TOOL_DESCRIBED;
+	const char *override = may ? c->tool_desc_override[id] : NULL;
+	const char *append = may ? c->tool_desc_append[id] : NULL;
 	AUTO_BUF b = BUF_INIT(TEXT_MAX);
 
-	if (c->tool_desc_overrides_enabled && given(override))
+	if (given(override))
 		buf_puts(&b, override);
+	else if (words[id].text)
+		buf_puts(&b, words[id].text);
 	else
-		words[id].add_text(&b, c);
-	if (c->tool_desc_overrides_enabled && given(append))
+		add_run_text(&b, c);
+	if (given(append))
 		buf_printf(&b, "\n%s", append);
 	if (!buf_ok(&b))
 		return err_set(e, ERR_INVALID, "the description of %s is over %d bytes",
@@ -116,10 +125,11 @@ static int describe(const struct conf *c, enum tool_id id, bool tasks, json_t *l
 
 	if (description(c, id, &text, e) < 0)
 		return -1;
-	tool = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name", tools[id].name,
-			 "title", words[id].title, "description", text, "inputSchema",
-			 literal(input), "outputSchema", literal(schema_output(id)),
-			 "annotations", literal(words[id].annotations));
+	tool = json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", tools[id].name, "title",
+			 words[id].title, "description", text, "inputSchema",
+			 literal(input), "annotations", literal(words[id].annotations));
+	if (schema_output(id))
+		json_object_set_new(tool, "outputSchema", literal(schema_output(id)));
 	if (tasks && tools[id].may_be_task)
 		json_object_set_new(tool, "execution",
 				    json_pack("{s:s}", "taskSupport", "optional"));
@@ -127,13 +137,23 @@ static int describe(const struct conf *c, enum tool_id id, bool tasks, json_t *l
 	return 0;
 }
 
+static enum tool_id id_of(const char *name)
+{
+	enum tool_id id = 0;
+
+	while (strcmp(tools[id].name, name) != 0)
+		id++;
+	return id;
+}
+
 int describe_tools(const struct conf *c, bool tasks, json_t **ret, struct err *e)
 {
 	AUTO_JSON *list = json_array();
-	enum tool_id id;
+	size_t i;
 
-	for (id = 0; id < TOOL_COUNT; id++)
-		if (describe(c, id, tasks, list, e) < 0)
+	for (i = 0; conf_tool_names[i]; i++)
+		if (tool_is_offered(c->tools, conf_tool_names[i]) &&
+		    describe(c, id_of(conf_tool_names[i]), tasks, list, e) < 0)
 			return -1;
 	if (mcp_extra.tools) {
 		AUTO_JSON *more = mcp_extra.tools();
@@ -152,6 +172,6 @@ char *describe_instructions(const struct conf *c)
 		"iterate. Work in /workspace; leave files for the user in "
 		"/artifacts. For commands that take up to %" PRId64
 		" s set options.await_completion; start longer ones without it and "
-		"look at them later.",
+		"look at them with get_run. Servers and the like: background.",
 		c->default_await_timeout_ms / 1000);
 }

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "conf/conf.h"
-#include "store/types.h"
+#include "store/reader.h"
 #include "wire/edgemsg.h"
 
 /*
@@ -52,6 +52,13 @@
 struct mcp_server;
 struct mcp_call;
 
+/* Which bytes of which artifact. */
+struct mcp_artifact {
+	const char *tenant, *identifier, *run_id, *path;
+	int64_t offset;
+	size_t max;
+};
+
 /* What MCP needs of the store. mcp/reads.h has the real one. */
 struct mcp_reads {
 	void *arg;
@@ -64,6 +71,25 @@ struct mcp_reads {
 	 */
 	int (*run)(void *arg, const char *tenant, const char *run_id,
 		   const char *base_url, json_t **ret, struct err *e);
+	/* Raw output of a command, at most q->max bytes; the run was looked at. */
+	int (*output)(void *arg, const struct store_output_query *q, struct buf *out,
+		      struct err *e);
+	/* An artifact's bytes from the disk. 1; 0: no such file. */
+	int (*artifact)(void *arg, const struct mcp_artifact *a, struct buf *out,
+			int64_t *ret_size, struct err *e);
+	/* At most limit sandboxes after that identifier (NULL: from the first), as
+	 * list_sandboxes shows them. */
+	int (*sandboxes)(void *arg, const char *tenant, const char *after, size_t limit,
+			 json_t **ret, struct err *e);
+	/*
+	 * At most limit runs after that run_id (NULL: from the newest), each with its
+	 * artifacts: {run_id, identifier, state, created_at, artifacts:[{path,size}]}.
+	 */
+	int (*runs)(void *arg, const char *tenant, const char *after, size_t limit,
+		    json_t **ret, struct err *e);
+	/* Identifiers or run ids that begin so: {values:[...], hasMore}. */
+	int (*words)(void *arg, const char *tenant, enum store_word what,
+		     const char *prefix, json_t **ret, struct err *e);
 };
 
 /* One HTTP request; everything is borrowed for the call. NULL: absent. */

@@ -2,12 +2,26 @@
 #include "mcp/reads.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "mcp/diskfile.h"
+#include "mcp/jsonrpc.h"
 #include "mcp/runobj.h"
 
-static int found(const struct err *e)
+enum { FILES_MAX = 100, WORDS_MAX = 100 };
+
+/* What is not there is an answer, not a failure: e is the caller's again. */
+static int found(struct err *e)
 {
-	return e->kind == ERR_NOT_FOUND ? 0 : -1;
+	if (e->kind != ERR_NOT_FOUND)
+		return -1;
+	*e = (struct err)ERR_INIT;
+	return 0;
 }
 
 static int read_session(void *arg, const char *tenant, const char *session_id,
@@ -33,12 +47,160 @@ static int read_run(void *arg, const char *tenant, const char *run_id,
 	return 1;
 }
 
+static int read_output(void *arg, const struct store_output_query *q, struct buf *out,
+		       struct err *e)
+{
+	struct mcp_store_reads *x = arg;
+	struct store_output_query part = *q;
+	size_t n = 1;
+
+	while (part.max > 0 && n > 0) {
+		if (store_read_output(x->reader, &part, out, &n, e) < 0)
+			return -1;
+		part.offset += (int64_t)n;
+		part.max -= n < part.max ? n : part.max;
+	}
+	return 0;
+}
+
+static int read_artifact(void *arg, const struct mcp_artifact *a, struct buf *out,
+			 int64_t *ret_size, struct err *e)
+{
+	struct mcp_store_reads *x = arg;
+	const struct diskfile f = {.root = x->artifacts_dir,
+				   .tenant = a->tenant,
+				   .identifier = a->identifier,
+				   .run_id = a->run_id,
+				   .path = a->path};
+
+	if (diskfile_read(&f, a->offset, a->max, out, ret_size, e) < 0)
+		return found(e);
+	return 1;
+}
+
+static json_t *text_of(const char *s)
+{
+	return rpc_text(s ? s : "", s ? strlen(s) : 0);
+}
+
+static json_t *time_of(int64_t ms)
+{
+	char text[CLOCK_RFC3339_SIZE];
+
+	return ms > 0 ? json_string(clock_format_rfc3339(ms, text)) : json_null();
+}
+
+static json_t *sandbox_of(const struct store_sandbox *s)
+{
+	json_t *o = json_must(json_pack(
+		"{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "identifier",
+		text_of(s->identifier), "state", store_sandbox_state_name(s->state),
+		"name", text_of(s->name), "image", text_of(s->image), "created_at",
+		time_of(s->created_at), "last_used_at", time_of(s->last_used_at),
+		"expires_at", time_of(s->expires_at)));
+
+	if (s->error)
+		json_put(o, "error", text_of(s->error));
+	return o;
+}
+
+static int read_sandboxes(void *arg, const char *tenant, const char *after, size_t limit,
+			  json_t **ret, struct err *e)
+{
+	struct mcp_store_reads *x = arg;
+	AUTO_STORE_SANDBOXES l = {0};
+
+	if (store_read_sandboxes_after(x->reader, tenant, after, limit, &l, e) < 0)
+		return -1;
+	*ret = json_array();
+	for (size_t i = 0; i < l.n; i++)
+		json_array_append_new(*ret, sandbox_of(&l.v[i]));
+	return 0;
+}
+
+static int run_of(struct mcp_store_reads *x, const struct store_run *row, json_t **ret,
+		  struct err *e)
+{
+	AUTO_STORE_RUN run = {0};
+	json_t *files;
+
+	if (store_read_run(x->reader, row->tenant, row->run_id, &run, e) < 0)
+		return found(e);
+	files = json_array();
+	for (size_t i = 0; i < run.nartifacts && json_array_size(files) < FILES_MAX; i++)
+		if (!run.artifacts[i].skipped_reason)
+			json_array_append_new(
+				files, json_pack("{s:o, s:I}", "path",
+						 text_of(run.artifacts[i].path), "size",
+						 (json_int_t)run.artifacts[i].size));
+	*ret = json_must(json_pack(
+		"{s:o, s:o, s:s, s:o, s:o}", "run_id", text_of(run.run_id), "identifier",
+		text_of(run.identifier), "state", store_run_state_name(run.state),
+		"created_at", time_of(run.created_at), "artifacts", files));
+	return 1;
+}
+
+static int read_runs(void *arg, const char *tenant, const char *after, size_t limit,
+		     json_t **ret, struct err *e)
+{
+	struct mcp_store_reads *x = arg;
+	AUTO_STORE_RUNS l = {0};
+	AUTO_JSON *list = json_array();
+
+	if (store_read_runs_after(x->reader, tenant, after, limit, &l, e) < 0)
+		return -1;
+	for (size_t i = 0; i < l.n; i++) {
+		json_t *run = NULL;
+		int rc = run_of(x, &l.v[i], &run, e);
+
+		if (rc < 0)
+			return -1;
+		if (rc > 0)
+			json_array_append_new(list, run);
+	}
+	*ret = MOVE(list);
+	return 0;
+}
+
+static int read_words(void *arg, const char *tenant, enum store_word what,
+		      const char *prefix, json_t **ret, struct err *e)
+{
+	struct mcp_store_reads *x = arg;
+	AUTO_STORE_WORDS w = {0};
+	json_t *values;
+
+	if (store_read_words(x->reader, tenant, what, prefix, WORDS_MAX, &w, e) < 0)
+		return -1;
+	values = json_array();
+	for (size_t i = 0; i < w.n; i++)
+		json_array_append_new(values, text_of(w.v[i]));
+	*ret = json_must(
+		json_pack("{s:o, s:b}", "values", values, "hasMore", (int)w.more));
+	return 0;
+}
+
 void mcp_store_reads_init(struct mcp_store_reads *x, struct store_reader *reader,
-			  const char *mcp_path)
+			  const struct conf *c)
 {
 	*x = (struct mcp_store_reads){
-		.reads = {.arg = x, .session = read_session, .run = read_run},
+		.reads = {.arg = x,
+			  .session = read_session,
+			  .run = read_run,
+			  .output = read_output,
+			  .artifact = read_artifact,
+			  .sandboxes = read_sandboxes,
+			  .runs = read_runs,
+			  .words = read_words},
 		.reader = reader,
-		.mcp_path = mcp_path,
+		.mcp_path = c->mcp_path,
+		.artifacts_dir = c->artifacts_dir && *c->artifacts_dir
+					 ? xstrdup(c->artifacts_dir)
+					 : xasprintf("%s/artifacts", c->data_dir),
 	};
+}
+
+void mcp_store_reads_release(struct mcp_store_reads *x)
+{
+	free(x->artifacts_dir);
+	x->artifacts_dir = NULL;
 }

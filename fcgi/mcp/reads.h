@@ -2,6 +2,7 @@
 #ifndef MCP_READS_H
 #define MCP_READS_H
 
+#include "conf/conf.h"
 #include "mcp/mcp.h"
 #include "store/reader.h"
 
@@ -13,9 +14,11 @@ struct mcp_store_reads {
 	struct mcp_reads reads; /* pass &x.reads */
 	struct store_reader *reader;
 	const char *mcp_path;
+	char *artifacts_dir; /* owned */
 };
 
 void mcp_store_reads_init(struct mcp_store_reads *x, struct store_reader *reader,
-			  const char *mcp_path);
+			  const struct conf *c);
+void mcp_store_reads_release(struct mcp_store_reads *x);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "mcp/content.h"
 #include "mcp/failure.h"
 #include "mcp/modern.h"
 #include "mcp/run_words.h"
@@ -44,8 +45,7 @@ static json_t *text_of(const json_t *object, const char *key)
 	return json_is_string(v) ? json_incref(v) : json_string("");
 }
 
-/* What every answer about a run carries; from: the runner's answer or a run object. */
-static json_t *handle_of(const struct mcp_call *c, const json_t *from)
+json_t *run_tool_handle(const struct mcp_call *c, const json_t *from)
 {
 	struct url u = {.base = c->base_url, .mcp_path = c->server->mcp_path};
 
@@ -59,7 +59,7 @@ static json_t *handle_of(const struct mcp_call *c, const json_t *from)
 static enum mcp_next answer_open(struct mcp_call *c, const json_t *from,
 				 const char *words)
 {
-	AUTO_JSON *handle = handle_of(c, from);
+	AUTO_JSON *handle = run_tool_handle(c, from);
 
 	json_object_set_new(handle, "final", json_null());
 	return tool_answer(c, false, words, handle);
@@ -110,21 +110,24 @@ bool run_tool_ended(const json_t *run)
 	return state && strcmp(state, "queued") != 0 && strcmp(state, "running") != 0;
 }
 
-json_t *run_tool_result(const struct mcp_call *c, json_t *run)
+json_t *run_tool_result(const struct mcp_call *c, const struct mcp_reads *r, json_t *run)
 {
 	const char *state = json_get_string(run, "state");
 	bool good = state && strcmp(state, "completed") == 0;
 	AUTO_BUF words = BUF_INIT(WORDS_MAX);
-	AUTO_JSON *structured = handle_of(c, run);
+	AUTO_JSON *structured = run_tool_handle(c, run);
+	json_t *result;
 
 	run_words_final(&words, run);
 	json_object_set(structured, "final", run);
-	return tool_result(!good, words.p, structured);
+	result = tool_result(!good, words.p, structured);
+	content_add_artifacts(c, r, run, json_object_get(result, "content"));
+	return result;
 }
 
 static enum mcp_next answer_gone(struct mcp_call *c, int rc, struct err *e)
 {
-	AUTO_JSON *handle = handle_of(c, c->args);
+	AUTO_JSON *handle = run_tool_handle(c, c->args);
 
 	if (rc == 0)
 		err_set(e, ERR_NOT_FOUND,
@@ -146,7 +149,7 @@ static enum mcp_next awaited(struct mcp_call *c, const struct mcp_reads *r)
 		return answer_gone(c, rc, &e);
 	if (!run_tool_ended(run))
 		return c->as_task ? tasks_created(c, run) : answer_unfinished(c, run);
-	result = run_tool_result(c, run);
+	result = run_tool_result(c, r, run);
 	return call_result(c, result);
 }
 
@@ -157,13 +160,18 @@ static int64_t at_most(int64_t ms, int64_t limit)
 	return ms < limit ? ms : limit;
 }
 
-static enum mcp_next wait(struct mcp_call *c)
+int64_t run_tool_wait_ms(const struct mcp_call *c)
 {
-	int64_t ms = c->await_timeout_ms;
-
 	/* Without a sign of life many clients give up; they shall have the handle. */
 	if (!c->progress.token || (!c->accepts_stream && !c->by_session))
-		ms = at_most(ms, c->server->await_max_ms);
+		return at_most(c->await_timeout_ms, c->server->await_max_ms);
+	return c->await_timeout_ms;
+}
+
+static enum mcp_next wait(struct mcp_call *c)
+{
+	int64_t ms = run_tool_wait_ms(c);
+
 	if (c->version->era == MCP_MODERN && ms > c->server->task_after_ms &&
 	    modern_client_has(c, MODERN_EXT_TASKS)) {
 		c->as_task = true; /* its host waits on by tasks/get */
@@ -197,7 +205,7 @@ enum mcp_next run_tool_accepted(struct mcp_call *c, const struct mcp_reads *r,
 	if (c->await)
 		return wait(c);
 	run_words_accepted(&words);
-	handle = handle_of(c, ok);
+	handle = run_tool_handle(c, ok);
 	return tool_answer(c, false, words.p, handle);
 }
 

@@ -18,7 +18,12 @@ enum mcp_next run_tool_resume(struct mcp_call *c, const struct mcp_reads *r,
 			      int64_t left_ms);
 
 /* The result of an ended run, from its run object. The caller owns it. */
-json_t *run_tool_result(const struct mcp_call *c, json_t *run);
+json_t *run_tool_result(const struct mcp_call *c, const struct mcp_reads *r, json_t *run);
+/* What every answer about c->run_id carries; from: the runner's answer or a run
+ * object. The caller owns it. */
+json_t *run_tool_handle(const struct mcp_call *c, const json_t *from);
+/* How long c->await_timeout_ms may be for this client. */
+int64_t run_tool_wait_ms(const struct mcp_call *c);
 bool run_tool_ended(const json_t *run);
 
 #endif

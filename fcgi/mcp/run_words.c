@@ -70,7 +70,9 @@ static void add_outcome(struct buf *b, const json_t *c)
 {
 	const json_t *code = json_object_get(c, "exit_code");
 
-	if (is(c, "state", "queued"))
+	if (text_at(c, "background_run_id")[0])
+		buf_puts(b, "in the background");
+	else if (is(c, "state", "queued"))
 		buf_puts(b, "not run");
 	else if (is(c, "state", "running"))
 		buf_puts(b, "still running");
@@ -108,7 +110,7 @@ static void add_notes(struct buf *b, const json_t *c)
 /* ---- output */
 
 /* A NUL would end the words for some readers: it shows as U+FFFD. */
-static void add_text(struct buf *b, const char *p, size_t n)
+void run_words_add_text(struct buf *b, const char *p, size_t n)
 {
 	const char *nul;
 
@@ -126,12 +128,12 @@ static void add_cut(struct buf *b, const char *p, size_t n, struct cut cut)
 	size_t skip;
 
 	if (cut.tail == 0) {
-		add_text(b, p, n);
+		run_words_add_text(b, p, n);
 	} else {
-		add_text(b, p, cut.head - utf8_incomplete_tail(p, cut.head));
+		run_words_add_text(b, p, cut.head - utf8_incomplete_tail(p, cut.head));
 		skip = cut_partial_start(p + n - cut.tail, cut.tail);
 		buf_puts(b, "\n[...]\n");
-		add_text(b, p + n - cut.tail + skip, cut.tail - skip);
+		run_words_add_text(b, p + n - cut.tail + skip, cut.tail - skip);
 	}
 	if (n > 0 && p[n - 1] != '\n')
 		buf_puts(b, "\n");
@@ -318,13 +320,19 @@ void run_words_final(struct buf *b, const json_t *run)
 	add_skipped(b, run);
 }
 
+void run_words_so_far(struct buf *b, const json_t *run)
+{
+	buf_printf(b, "%s\n", text_at(run, "state"));
+	add_commands(b, run);
+}
+
 void run_words_unfinished(struct buf *b, const json_t *run, int64_t waited_ms)
 {
 	buf_printf(b,
-		   "still %s after %" PRId64 " ms: the run goes on in the sandbox. Fetch "
-		   "status_url for its state and output, stream events_url, or call "
-		   "run_sandbox again with the same identifier to look at what it does. "
-		   "A larger options.await_timeout_ms waits longer.\n",
+		   "still %s after %" PRId64 " ms: the run goes on in the sandbox. Call "
+		   "get_run with its run_id (and wait_ms) for its state and output, "
+		   "cancel_run to end it; status_url and events_url tell the same. A "
+		   "larger options.await_timeout_ms waits longer.\n",
 		   run ? text_at(run, "state") : "running", waited_ms);
 	if (run)
 		add_commands(b, run);
@@ -332,17 +340,19 @@ void run_words_unfinished(struct buf *b, const json_t *run, int64_t waited_ms)
 
 void run_words_not_awaited(struct buf *b, const char *why)
 {
-	buf_printf(b,
-		   "accepted, but this answer cannot wait for the run: %s. It goes on in "
-		   "the sandbox. Fetch status_url for its state and output or stream "
-		   "events_url.\n",
-		   why);
+	buf_printf(
+		b,
+		"accepted, but this answer cannot wait for the run: %s. It goes on in "
+		"the sandbox. Call get_run with its run_id for its state and output, or "
+		"fetch status_url.\n",
+		why);
 }
 
 void run_words_accepted(struct buf *b)
 {
-	buf_puts(b, "accepted: the run has begun or waits its turn; this answer does not "
-		    "wait for it. Fetch status_url for its state and output or stream "
-		    "events_url. To get the result in the answer, set "
-		    "options.await_completion to true.\n");
+	buf_puts(b,
+		 "accepted: the run has begun or waits its turn; this answer does not "
+		 "wait for it. Call get_run with its run_id (and wait_ms) for its state "
+		 "and output, or fetch status_url. To get the result in the answer, set "
+		 "options.await_completion to true.\n");
 }

@@ -14,6 +14,12 @@
  */
 void run_words_final(struct buf *b, const json_t *run);
 
+/* As it is now, while it runs. */
+void run_words_so_far(struct buf *b, const json_t *run);
+
+/* Text that a command printed: NUL shows as U+FFFD. */
+void run_words_add_text(struct buf *b, const char *p, size_t n);
+
 /* Time is over; run may be NULL when it could not be read. */
 void run_words_unfinished(struct buf *b, const json_t *run, int64_t waited_ms);
 

@@ -12,6 +12,7 @@
 #include "mcp/cut.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/urls.h"
+#include "wire/runspec.h"
 
 enum {
 	FULL_STREAM_MAX = 1024 * 1024,
@@ -226,6 +227,14 @@ static int put_stream(struct builder *b, json_t *o, const struct store_command *
 
 /* ---- commands, artifacts, the run */
 
+static json_t *background_id(const struct builder *b, const struct store_command *c)
+{
+	char id[ID_RUN_LEN + 1];
+
+	runspec_background_id(b->run->run_id, (size_t)c->index, id);
+	return json_string(id);
+}
+
 static json_t *command_head(const struct builder *b, const struct store_command *c)
 {
 	size_t echo = b->o->echo_max;
@@ -238,6 +247,8 @@ static json_t *command_head(const struct builder *b, const struct store_command 
 	put(o, "env", json_echo(c->env_json, echo));
 	put(o, "timeout_ms", json_integer(c->timeout_ms));
 	put(o, "allow_failure", json_boolean(c->allow_failure));
+	if (c->background)
+		put(o, "background_run_id", background_id(b, c));
 	put(o, "status", json_string(seed_status[c->status]));
 	put(o, "state", json_string(store_command_status_name(c->status)));
 	put(o, "exit_code",
@@ -339,6 +350,8 @@ int runobj_build(const struct store_run *run, runobj_output_fn *output, void *ar
 	put(obj, "sandbox_container_id", text_or_null(run->sandbox_container_id));
 	put(obj, "sandbox_name", text_or_null(run->sandbox_name));
 	put(obj, "error", text_or_null(run->error));
+	if (run->background_of)
+		put(obj, "background_of", text_or_null(run->background_of));
 	if (put_commands(&b, obj, e) < 0)
 		return -1;
 	put_artifacts(&b, obj);

@@ -13,6 +13,7 @@
 
 /* With the limits in force. The caller frees. */
 char *schema_input(const struct conf *c, enum tool_id id);
+/* NULL: it has no structured result. */
 const char *schema_output(enum tool_id id);
 
 #endif

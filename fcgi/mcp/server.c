@@ -97,6 +97,10 @@ int mcp_server_new(const struct conf *c, struct mcp_server **ret, struct err *e)
 	s->task_after_ms = c->await_task_after_ms;
 	s->run_kept_ms = c->max_run_age_s * 1000;
 	s->limits = limits_of(c);
+	s->results = (struct result_limits){.images = c->result_images_max,
+					    .image_bytes = c->result_image_max_bytes,
+					    .links = c->result_links_max};
+	s->tools = xstrdup(c->tools ? c->tools : "");
 	s->denylist = denylist;
 	s->sessions = sessions_new();
 	*ret = s;
@@ -110,6 +114,7 @@ void mcp_server_free(struct mcp_server *s)
 	free(s->public_url);
 	free(s->mcp_path);
 	free(s->instructions);
+	free(s->tools);
 	free_lists(s->tools_list);
 	patterns_free(s->denylist);
 	sessions_free(s->sessions);

@@ -14,6 +14,11 @@
  */
 enum list_form { LIST_PLAIN, LIST_TASKS, LIST_MODERN, LIST_FORM_COUNT };
 
+/* How many files a result shows. */
+struct result_limits {
+	int64_t images, image_bytes, links;
+};
+
 struct mcp_server {
 	char *public_url; /* without a slash at its end; "" = by the request */
 	char *mcp_path;
@@ -23,6 +28,8 @@ struct mcp_server {
 	int64_t task_after_ms; /* a client that knows tasks is given one after that */
 	int64_t run_kept_ms;   /* how long a run is kept; 0: not bounded by time */
 	struct runspec_limits limits;
+	struct result_limits results;
+	char *tools;               /* TOOLS: the offered ones, a comma list; "" = all */
 	struct patterns *denylist; /* NULL: off */
 	struct sessions *sessions;
 };

@@ -152,9 +152,10 @@ enum mcp_next tasks_get(struct mcp_call *c, const struct mcp_reads *r)
 	return call_result(c, task);
 }
 
-static enum mcp_next answer_result(struct mcp_call *c, json_t *run)
+static enum mcp_next answer_result(struct mcp_call *c, const struct mcp_reads *r,
+				   json_t *run)
 {
-	AUTO_JSON *result = run_tool_result(c, run);
+	AUTO_JSON *result = run_tool_result(c, r, run);
 
 	json_object_set_new(
 		result, "_meta",
@@ -179,7 +180,7 @@ static enum mcp_next result_done(struct mcp_call *c, const struct mcp_reads *r)
 	if (!run_tool_ended(run))
 		return call_error(c, RPC_INTERNAL,
 				  "the task is still working; ask again");
-	return answer_result(c, run);
+	return answer_result(c, r, run);
 }
 
 /* Blocks until the end, as the specification wants it; as a stream when it may. */
@@ -190,7 +191,7 @@ enum mcp_next tasks_result(struct mcp_call *c, const struct mcp_reads *r)
 	if (!find(c, r, &run))
 		return MCP_REPLY;
 	if (run_tool_ended(run))
-		return answer_result(c, run);
+		return answer_result(c, r, run);
 	c->waits_streaming = true;
 	return call_await(c, RESULT_MS, result_done, cannot_wait);
 }
@@ -257,7 +258,7 @@ enum mcp_next tasks_get_detailed(struct mcp_call *c, const struct mcp_reads *r)
 	if (never_began(run)) {
 		add_error(task, run);
 	} else if (strcmp(status_of(c, run), "completed") == 0) {
-		AUTO_JSON *plain = run_tool_result(c, run);
+		AUTO_JSON *plain = run_tool_result(c, r, run);
 
 		json_object_set_new(task, "result", modern_result(NULL, plain));
 	}

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/mem.h"
+#include "base/str.h"
 #include "mcp/failure.h"
+#include "mcp/file_tools.h"
+#include "mcp/get_run.h"
 #include "mcp/run_tool.h"
 #include "wire/runspec.h"
 
@@ -78,18 +80,29 @@ static enum mcp_next restarted(struct mcp_call *c, const struct mcp_reads *r,
 
 const struct tool tools[TOOL_COUNT] = {
 	[TOOL_RUN] = {"run_sandbox", MSG_RUN, run_tool_check, run_tool_fill,
-		      run_tool_accepted, true},
-	[TOOL_DELETE] = {"delete_sandbox", MSG_DELETE, check_delete, NULL, deleted,
+		      run_tool_accepted, NULL, true},
+	[TOOL_DELETE] = {"delete_sandbox", MSG_DELETE, check_delete, NULL, deleted, NULL,
 			 false},
 	[TOOL_RESTART] = {"restart_sandbox", MSG_RESTART, check_restart, NULL, restarted,
-			  false},
+			  NULL, false},
+	[TOOL_GET] = {"get_run", 0, get_run_check, NULL, NULL, get_run_begin, false},
+	[TOOL_CANCEL] = {"cancel_run", MSG_CANCEL, cancel_run_check, cancel_run_fill,
+			 cancel_run_accepted, NULL, false},
+	[TOOL_SANDBOXES] = {"list_sandboxes", 0, list_sandboxes_check, NULL, NULL,
+			    list_sandboxes_begin, false},
+	[TOOL_WRITE] = {"write_file", MSG_FILE_WRITE, write_file_check, NULL,
+			write_file_accepted, NULL, false},
+	[TOOL_READ] = {"read_file", MSG_FILE_READ, read_file_check, NULL,
+		       read_file_accepted, NULL, false},
+	[TOOL_FILES] = {"list_files", MSG_FILE_LIST, list_files_check, NULL,
+			list_files_accepted, NULL, false},
 };
 
 /* ---- tools/call */
 
 /*
  * The structured result as text, for clients that know no structuredContent. A
- * final run is left out: the words before it tell it shorter.
+ * final run or a part of output is left out: the words before it tell it.
  */
 static json_t *as_text(const json_t *structured)
 {
@@ -98,6 +111,7 @@ static json_t *as_text(const json_t *structured)
 
 	if (json_is_object(json_object_get(copy, "final")))
 		json_object_del(copy, "final");
+	json_object_del(copy, "output"); /* a part that the words show */
 	rpc_add_json(&b, copy);
 	return json_pack("{s:s, s:o}", "type", "text", "text", rpc_text(b.p, b.len));
 }
@@ -121,6 +135,15 @@ enum mcp_next tool_answer(struct mcp_call *c, bool is_error, const char *words,
 {
 	AUTO_JSON *result = tool_result(is_error, words, structured);
 
+	return call_result(c, result);
+}
+
+enum mcp_next tool_answer_briefly(struct mcp_call *c, const char *words,
+				  const json_t *structured)
+{
+	AUTO_JSON *result = tool_result(false, words, NULL);
+
+	json_object_set(result, "structuredContent", (json_t *)structured);
 	return call_result(c, result);
 }
 
@@ -152,13 +175,18 @@ static enum mcp_next runner_answered(struct mcp_call *c, const struct mcp_reads 
 	return refused(c, why);
 }
 
-static const struct tool *find_tool(const char *name)
+bool tool_is_offered(const char *list, const char *name)
+{
+	return !list || !*list || str_list_has(list, name);
+}
+
+static const struct tool *find_tool(const struct mcp_call *c, const char *name)
 {
 	size_t i;
 
 	for (i = 0; i < TOOL_COUNT; i++)
 		if (strcmp(tools[i].name, name) == 0)
-			return &tools[i];
+			return tool_is_offered(c->server->tools, name) ? &tools[i] : NULL;
 	return NULL;
 }
 
@@ -179,10 +207,9 @@ enum mcp_next tool_call(struct mcp_call *c, const struct mcp_reads *r)
 	struct err e = ERR_INIT;
 	json_t *message;
 
-	(void)r;
 	if (!name)
 		return call_error(c, RPC_BAD_PARAMS, "params.name must be a string");
-	c->tool = find_tool(name);
+	c->tool = find_tool(c, name);
 	if (!c->tool)
 		return call_error(c, RPC_BAD_PARAMS,
 				  "unknown tool %.100s; tools/list tells them", name);
@@ -196,6 +223,8 @@ enum mcp_next tool_call(struct mcp_call *c, const struct mcp_reads *r)
 		return call_error(c, RPC_NO_METHOD, "%s cannot be a task", name);
 	if (c->tool->check(c, &e) < 0)
 		return refused(c, &e);
+	if (c->tool->begin)
+		return c->tool->begin(c, r);
 	message = json_pack("{s:s, s:O}", "tenant", c->tenant, "args", c->args);
 	if (c->tool->fill)
 		c->tool->fill(c, message);

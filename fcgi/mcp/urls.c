@@ -40,7 +40,7 @@ json_t *url_output(const struct url *u, const char *run_id, int index, const cha
 }
 
 /* RFC 3986 unreserved characters and the slash pass; every other byte is %XX. */
-static void add_path(struct buf *b, const char *path)
+void url_add_path(struct buf *b, const char *path)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				    "0123456789-._~/";
@@ -61,6 +61,6 @@ json_t *url_artifact(const struct url *u, const char *identifier, const char *ru
 
 	idenc(folder, identifier);
 	buf_printf(&b, "%s/artifacts/%s/%s/", u->base, folder, run_id);
-	add_path(&b, path);
+	url_add_path(&b, path);
 	return taken(&b);
 }

@@ -16,10 +16,10 @@ after(async () => {
 	await server?.stop();
 });
 
-test("the server introduces itself and its three tools", async () => {
+test("the server introduces itself and its tools", async () => {
 	assert.equal(client.getServerVersion().name, "mcp-sandboxd");
 	const { tools } = await client.listTools();
-	assert.deepEqual(tools.map((t) => t.name).sort(), ["delete_sandbox", "restart_sandbox", "run_sandbox"]);
+	for (const name of ["delete_sandbox", "restart_sandbox", "run_sandbox"]) assert.ok(tools.some((t) => t.name === name));
 	for (const t of tools) assert.equal(t.inputSchema.type, "object");
 });
 

@@ -18,6 +18,10 @@ struct fake_store {
 	bool closed;     /* no session is alive any more */
 	json_t *run;     /* borrowed; NULL: no such run */
 	bool run_broken; /* reading a run fails */
+	const char *output;
+	const char *artifact;
+	size_t artifact_n;
+	int nrows; /* of sandboxes, and of runs */
 };
 
 static inline int fake_session(void *arg, const char *tenant, const char *id,
@@ -55,9 +59,100 @@ static inline int fake_run(void *arg, const char *tenant, const char *run_id,
 	return 1;
 }
 
+static inline int fake_output(void *arg, const struct store_output_query *q,
+			      struct buf *out, struct err *e)
+{
+	struct fake_store *f = arg;
+	size_t n = f->output ? strlen(f->output) : 0;
+	size_t from = (size_t)q->offset < n ? (size_t)q->offset : n;
+
+	(void)e;
+	buf_add(out, (f->output ? f->output : "") + from,
+		n - from < q->max ? n - from : q->max);
+	return 0;
+}
+
+static inline int fake_artifact(void *arg, const struct mcp_artifact *a, struct buf *out,
+				int64_t *ret_size, struct err *e)
+{
+	struct fake_store *f = arg;
+
+	(void)e;
+	if (!f->artifact)
+		return 0;
+	*ret_size = (int64_t)f->artifact_n;
+	if ((size_t)a->offset < f->artifact_n)
+		buf_add(out, f->artifact + a->offset,
+			f->artifact_n - (size_t)a->offset < a->max
+				? f->artifact_n - (size_t)a->offset
+				: a->max);
+	return 1;
+}
+
+/* Sandboxes s000, s001, ... or runs, so many as there are said to be. */
+static inline int fake_list(struct fake_store *f, const char *key, const char *after,
+			    size_t limit, json_t **ret)
+{
+	json_t *list = json_array();
+	char name[64];
+
+	for (int i = 0; i < f->nrows && json_array_size(list) < limit; i++) {
+		json_t *row;
+
+		snprintf(name, sizeof(name), "%s%03d",
+			 strcmp(key, "run_id") ? "s"
+					       : "run_00000000000000000000000000000",
+			 i);
+		if (after && strcmp(name, after) <= 0)
+			continue;
+		row = json_pack("{s:s, s:s, s:s, s:[{s:s, s:i}]}", "identifier", name,
+				"state", "ready", "expires_at", "2026", "artifacts",
+				"path", "a b.png", "size", 3);
+		json_object_set_new(row, key, json_string(name));
+		json_array_append_new(list, row);
+	}
+	*ret = list;
+	return 0;
+}
+
+static inline int fake_sandboxes(void *arg, const char *tenant, const char *after,
+				 size_t limit, json_t **ret, struct err *e)
+{
+	(void)tenant;
+	(void)e;
+	return fake_list(arg, "identifier", after, limit, ret);
+}
+
+static inline int fake_runs(void *arg, const char *tenant, const char *after,
+			    size_t limit, json_t **ret, struct err *e)
+{
+	(void)tenant;
+	(void)e;
+	return fake_list(arg, "run_id", after, limit, ret);
+}
+
+static inline int fake_words(void *arg, const char *tenant, enum store_word what,
+			     const char *prefix, json_t **ret, struct err *e)
+{
+	(void)arg;
+	(void)tenant;
+	(void)e;
+	*ret = json_pack("{s:[s, s], s:b}", "values",
+			 what == STORE_WORD_RUN_ID ? "run_x" : "chat", prefix, "hasMore",
+			 1);
+	return 0;
+}
+
 static inline struct mcp_reads fake_reads(struct fake_store *f)
 {
-	return (struct mcp_reads){.arg = f, .session = fake_session, .run = fake_run};
+	return (struct mcp_reads){.arg = f,
+				  .session = fake_session,
+				  .run = fake_run,
+				  .output = fake_output,
+				  .artifact = fake_artifact,
+				  .sandboxes = fake_sandboxes,
+				  .runs = fake_runs,
+				  .words = fake_words};
 }
 
 /* What conf_load() gives without any variable, as far as this layer looks. */
@@ -81,6 +176,9 @@ static inline struct conf fake_conf(void)
 		.await_answer_max_ms = 50000,
 		.await_task_after_ms = 5000,
 		.max_run_age_s = 604800,
+		.result_images_max = 3,
+		.result_image_max_bytes = 1000,
+		.result_links_max = 2,
 		.denylist_enabled = true,
 		.denylist_patterns = deny,
 		.tool_desc_overrides_enabled = true,

@@ -29,11 +29,14 @@ static void commit(void)
 	must(store_commit(writer, &info, &e), &e);
 }
 
+static char mcp_path[] = "/mcp";
+
 static int set_up(void **state)
 {
 	struct store_migrate_opts mo = {.group = (gid_t)-1, .synchronous = "NORMAL"};
 	struct store_opts so = {.synchronous = "NORMAL"};
 	struct err e = ERR_INIT;
+	static struct conf conf = {.mcp_path = mcp_path};
 	char path[128];
 
 	(void)state;
@@ -43,7 +46,8 @@ static int set_up(void **state)
 	must(store_migrate(path, &mo, &e), &e);
 	must(store_open(path, &so, &writer, &e), &e);
 	must(store_reader_open(path, &reader, &e), &e);
-	mcp_store_reads_init(&reads, reader, "/mcp");
+	conf.data_dir = folder;
+	mcp_store_reads_init(&reads, reader, &conf);
 	return 0;
 }
 
@@ -52,6 +56,7 @@ static int tear_down(void **state)
 	struct err e = ERR_INIT;
 
 	(void)state;
+	mcp_store_reads_release(&reads);
 	store_reader_close(reader);
 	store_close(writer);
 	return io_rmtree(folder, &e);
