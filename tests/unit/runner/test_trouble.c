@@ -130,6 +130,47 @@ static void a_full_disk_is_said_until_it_is_over(void **state)
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
 }
 
+/* What was accepted goes on, and its output is there whole and once. */
+static void a_disk_that_is_full_meanwhile_loses_and_doubles_nothing(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], name[64];
+	AUTO_FREE char *go = NULL;
+	AUTO_FREE char *out = NULL;
+	const char *p;
+
+	rig_end(t, SIGUSR1);
+	signal(SIGXFSZ, SIG_IGN);
+	rig_start(t);
+	backend_sandbox_name(name, sizeof(name), "0123abcd", "default", "a");
+	go = xasprintf("%s/fake/%s/workspace/go", t->dir, name);
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'mkfifo /workspace/go'}]," ROOT
+		"}");
+	rig_wait(t, id);
+	rig_run(t, id,
+		"{'identifier':'a','commands':[{'shell':'seq 1 20000; read x < "
+		"/workspace/go; seq 20001 30000'},{'shell':'seq 5'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STDOUT);
+	limit_files(t, 4096);
+	close(open(go, O_WRONLY | O_CLOEXEC));
+	wait_until(t, "store", false);
+	poll(NULL, 0, 1200);
+	limit_files(t, RLIM_INFINITY);
+	wait_until(t, "store", true);
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	p = out = rig_output(t, id, 0);
+	for (int i = 1; i <= 30000; i++) {
+		char want[16];
+		size_t n = (size_t)snprintf(want, sizeof(want), "%d\n", i);
+
+		if (strncmp(p, want, n) != 0)
+			fail_msg("line %d is not there once", i);
+		p += n;
+	}
+	assert_int_equal('\0', *p);
+}
+
 static const char half_a_character[] =
 	"{'identifier':'a','commands':[{'shell':'printf x\\\\\\\\342\\\\\\\\202; "
 	"read x < /workspace/go; printf \\\\\\\\254y'}]," ROOT "}";
@@ -330,6 +371,7 @@ int main(void)
 		TEST(a_lock_held_by_another_program_is_got_over),
 		TEST(a_full_disk_is_said_until_it_is_over),
 		TEST(what_was_started_before_a_failed_commit_runs_once),
+		TEST(a_disk_that_is_full_meanwhile_loses_and_doubles_nothing),
 		TEST(half_a_character_outlives_connection_and_runner),
 		TEST(a_stop_while_the_backend_opens_leaves_nothing_running),
 		TEST(a_sandbox_of_another_policy_is_started_again_when_it_is_idle),
