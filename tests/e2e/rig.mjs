@@ -93,7 +93,7 @@ export async function* sse(response) {
 }
 
 export class Server {
-	static async start(env = {}) {
+	static async start(env = {}, { ready = true } = {}) {
 		const s = new Server();
 		s.dir = fs.mkdtempSync(path.join(process.env.MCP_TEST_DIR ?? os.tmpdir(), "mcp e2e "));
 		fs.chmodSync(s.dir, 0o755);
@@ -114,7 +114,7 @@ export class Server {
 		try {
 			await s.startServer();
 			await s.startNginx();
-			await s.waitReady();
+			if (ready) await s.waitReady();
 		} catch (error) {
 			console.error(fs.readFileSync(s.log, "utf8"));
 			await s.stop({ check: false });

@@ -38,8 +38,25 @@ export class Engine {
 		engine.socket = path.join(engine.run, "docker.sock");
 		engine.args = args;
 		fs.mkdirSync(engine.top, { recursive: true, mode: 0o700 });
-		await engine.up();
+		// Two engines on one data folder would ruin it.
+		engine.lock = spawn("flock", [path.join(engine.top, "lock"), "sh", "-c", "echo locked; exec cat"], { stdio: ["pipe", "pipe", "inherit"] });
+		await once(engine.lock.stdout, "data");
+		try {
+			await engine.up();
+			await checkLeft(engine).catch(() => {}); // of a test that was killed
+		} catch (error) {
+			await engine.stop();
+			throw error;
+		}
 		return engine;
+	}
+
+	// The containerd that dockerd started dies with it, a moment later; a dockerd that
+	// is started in that moment waits for it in vain.
+	async containerdGone() {
+		const file = path.join(this.run, "exec/containerd/containerd.pid");
+		const pid = fs.existsSync(file) && fs.readFileSync(file, "utf8").trim();
+		await until("containerd to end", 10000, () => !pid || !fs.existsSync(`/proc/${pid}`));
 	}
 
 	// Also after a kill(): the engine again, on the same folders.
@@ -80,18 +97,36 @@ export class Engine {
 	}
 
 	async down(signal = "SIGTERM") {
-		this.child.kill(signal);
+		if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill(signal);
 		await this.child.ended;
+		await this.containerdGone();
+	}
+
+	// What runs under our folder in spite of that: shims whose engine was killed.
+	killShims() {
+		for (const pid of fs.readdirSync("/proc").filter((n) => /^\d+$/.test(n)))
+			try {
+				if (!fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(this.run + "/exec")) continue;
+				for (const child of fs.readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" "))
+					if (child) process.kill(Number(child), "SIGKILL");
+				process.kill(Number(pid), "SIGKILL");
+			} catch {
+				// ended meanwhile
+			}
 	}
 
 	async stop() {
 		await this.down();
-		const left = (await until("the engine's mounts to go", 5000, () => {
-			const mounts = fs.readFileSync("/proc/self/mountinfo", "utf8").split("\n").filter((l) => l.includes(this.run));
-			for (const m of mounts) execFileSync("umount", ["-l", m.split(" ")[4]]);
-			return mounts.length === 0 && "none";
-		}));
-		if (left === "none") fs.rmSync(this.run, { recursive: true, force: true });
+		this.killShims();
+		await until("the engine's mounts to go", 5000, () => {
+			const ours = (l) => l.includes(this.run) || l.includes(path.join(this.top, "data"));
+			const mounts = fs.readFileSync("/proc/self/mountinfo", "utf8").split("\n").filter(ours);
+			for (const m of mounts) execFileSync("umount", ["-l", m.split(" ")[4]], { stdio: "ignore" });
+			return mounts.length === 0;
+		});
+		fs.rmSync(this.run, { recursive: true, force: true });
+		this.lock.stdin.end();
+		await once(this.lock, "exit");
 	}
 }
 
