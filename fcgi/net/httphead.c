@@ -53,6 +53,13 @@ static bool is_name(struct str s, const char *name)
 	return s.n == strlen(name) && strncasecmp(s.p, name, s.n) == 0;
 }
 
+static struct str without_cr(struct str line)
+{
+	if (line.n > 0 && line.p[line.n - 1] == '\r')
+		line.n--;
+	return line;
+}
+
 static bool take_field(struct str line, struct httphead *h)
 {
 	struct str rest = line, name;
@@ -83,10 +90,10 @@ enum httphead_result httphead_parse(const char *p, size_t n, struct httphead *re
 	h.len = (size_t)(end - p) + 4;
 	rest = (struct str){p, h.len - 4};
 	if (memchr(p, '\0', h.len) || !str_cut(&rest, '\n', &line) ||
-	    !parse_status(str_trim(line), &h.status))
+	    !parse_status(without_cr(line), &h.status))
 		return HTTPHEAD_BAD;
 	while (rest.p && str_cut(&rest, '\n', &line))
-		if (!take_field(str_trim(line), &h))
+		if (!take_field(without_cr(line), &h))
 			return HTTPHEAD_BAD;
 	*ret = h;
 	return HTTPHEAD_OK;

@@ -9,6 +9,7 @@ import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { Server, freePort, repo, run, until } from "../e2e/rig.mjs";
+import { docker } from "./docker.mjs";
 
 const tools = path.join(repo, "build", process.env.V ?? "release", "tests/bench");
 const quick = process.env.BENCH_QUICK === "1";
@@ -50,6 +51,11 @@ function runMessage(identifier, command) {
 		method: "tools/call",
 		params: { name: "run_sandbox", arguments: { identifier, commands: [command], options } },
 	};
+}
+
+// The request of an awaited `true`, and what its answer must hold.
+function warmFile(server, client) {
+	return [requestFile(server, client.transport.sessionId, "argv", runMessage("bench", { argv: ["true"] })), '"state":"completed"'];
 }
 
 async function warmRuns(server, client, spawned) {
@@ -307,5 +313,6 @@ try {
 }
 if (wants("kept")) await kept();
 if (wants("idle")) await idle();
+if (wants("docker")) await docker({ row, ms, times, median, tool, warmFile, syncMs, quick }, spawned);
 fs.writeFileSync(path.join(repo, "build/bench.json"), JSON.stringify({ at: new Date().toISOString(), rows }, null, "\t"));
 console.log(`\n${rows.filter((r) => r.good).length} targets met, ${rows.filter((r) => r.good === false).length} missed; build/bench.json`);
