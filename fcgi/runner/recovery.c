@@ -186,8 +186,11 @@ static void reconcile_one(struct runner *r, struct sandbox *sb,
 		sandbox_adopt(sb);
 		return;
 	}
-	runs_lose(sb, "the sandbox was stopped while the server was away; its files are "
-		      "kept: run the command again");
+	runs_lose(sb,
+		  i ? "the sandbox was stopped while the server was away; its files are "
+		      "kept: run the command again"
+		    : "the sandbox was removed while the server was away, with its "
+		      "files: run the command again, in a fresh one");
 	if (sb->has_row && store_sandbox_set_state(r->store, sb->tenant, sb->identifier,
 						   STORE_SANDBOX_STOPPED, NULL, &e) < 0)
 		log_error("sandbox %s: %s", sb->name, e.msg);

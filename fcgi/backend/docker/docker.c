@@ -186,7 +186,15 @@ static int docker_remove(struct backend *b, const char *name, bool *ret_existed,
 
 static int docker_list(struct backend *b, struct sandbox_list *ret, struct err *e)
 {
-	return container_list(docker_of(b), ret, e);
+	struct docker *d = docker_of(b);
+	size_t i;
+
+	if (container_list(d, ret, e) < 0)
+		return -1;
+	for (i = 0; i < ret->n; i++)
+		ret->v[i].outdated =
+			strcmp(ret->v[i].policy_fingerprint, d->fingerprint) != 0;
+	return 0;
 }
 
 static int docker_oom_kills(struct backend *b, const char *name, uint64_t *ret,
@@ -282,24 +290,6 @@ static int make_agent_archive(struct docker *d, struct err *e)
 	return buf_ok(&d->agent) ? 0 : err_set(e, ERR_LIMIT, "the agent is too large");
 }
 
-/* A policy that changed while the server was away. */
-static int replace_outdated(struct docker *d, struct err *e)
-{
-	struct sandbox_list l = {0};
-	size_t i;
-	int rc = container_list(d, &l, e);
-
-	for (i = 0; rc == 0 && i < l.n; i++) {
-		if (strcmp(l.v[i].policy_fingerprint, d->fingerprint) == 0)
-			continue;
-		docker_say(d, "%s was made under another policy; it is removed",
-			   l.v[i].name);
-		rc = container_remove(d, l.v[i].name, e);
-	}
-	sandbox_list_release(&l);
-	return rc;
-}
-
 static int set_up(struct docker *d, struct err *e)
 {
 	if (set_policy(d, e) < 0 || engine_open(d->conf, &d->engine, e) < 0 ||
@@ -308,7 +298,7 @@ static int set_up(struct docker *d, struct err *e)
 	docker_say(d, "%s at %s, API %s, %s", d->engine.is_podman ? "Podman" : "Docker",
 		   d->engine.where, d->engine.api + 2, d->engine.arch);
 	if ((!*d->conf->agent_path && check_arch(d, e) < 0) || network_open(d, e) < 0 ||
-	    replace_outdated(d, e) < 0 || image_ensure_present(d, e) < 0)
+	    image_ensure_present(d, e) < 0)
 		return -1;
 	return pump_start(&d->pump, e);
 }

@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/base64.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 static const char hub[] = "https://index.docker.io/v1/";
-static const char alphabet[] =
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+enum { CODED_MAX = 65536 };
 
 /* The first part is a registry when it looks like a host: a dot, a port, localhost. */
 char *registryauth_registry(const char *reference)
@@ -28,71 +28,19 @@ char *registryauth_registry(const char *reference)
 	return MOVE(first);
 }
 
-/* base64url with its padding, as the engine reads it. */
-static char *encode(const char *s)
-{
-	size_t n = strlen(s), i, at = 0;
-	char *out = xmalloc((n + 2) / 3 * 4 + 1);
-
-	for (i = 0; i < n; i += 3) {
-		unsigned v = (unsigned)(unsigned char)s[i] << 16;
-		size_t left = n - i;
-
-		if (left > 1)
-			v |= (unsigned)(unsigned char)s[i + 1] << 8;
-		if (left > 2)
-			v |= (unsigned char)s[i + 2];
-		out[at++] = alphabet[v >> 18 & 63];
-		out[at++] = alphabet[v >> 12 & 63];
-		out[at++] = left > 1 ? alphabet[v >> 6 & 63] : '=';
-		out[at++] = left > 2 ? alphabet[v & 63] : '=';
-	}
-	out[at] = '\0';
-	return out;
-}
-
-static int value_of(char c)
-{
-	const char *at;
-
-	if (c == '+')
-		c = '-';
-	if (c == '/')
-		c = '_';
-	at = c ? strchr(alphabet, c) : NULL;
-	return at ? (int)(at - alphabet) : -1;
-}
-
-/* Plain base64, to a string; NULL: it is none. */
-static char *decode(const char *s)
-{
-	size_t n = strcspn(s, "="), i, at = 0;
-	char *out = xmalloc(n + 1);
-	unsigned v = 0;
-
-	for (i = 0; i < n; i++) {
-		int d = value_of(s[i]);
-
-		if (d < 0) {
-			free(out);
-			return NULL;
-		}
-		v = (v << 6 | (unsigned)d) & 0xffffff;
-		if (i % 4 > 0)
-			out[at++] = (char)(v >> (6 - 2 * (i % 4)) & 0xff);
-	}
-	out[at] = '\0';
-	return out;
-}
-
 static char *header_of(const char *user, const char *password, const char *registry)
 {
 	AUTO_JSON *auth = json_pack("{s:s,s:s,s:s}", "username", user, "password",
 				    password, "serveraddress", registry);
 	AUTO_FREE char *text = auth ? json_dumps(auth, JSON_COMPACT) : NULL;
-	AUTO_FREE char *coded = text ? encode(text) : NULL;
+	AUTO_BUF coded = BUF_INIT(CODED_MAX);
 
-	return coded ? xasprintf("X-Registry-Auth: %s", coded) : NULL;
+	if (!text)
+		return NULL;
+	base64url_add(&coded, text, strlen(text));
+	while (coded.len % 4) /* the engine insists on it */
+		buf_puts(&coded, "=");
+	return buf_ok(&coded) ? xasprintf("X-Registry-Auth: %s", coded.p) : NULL;
 }
 
 /* A key may have a scheme and a path: they do not count. */
@@ -114,13 +62,18 @@ char *registryauth_of(const json_t *config, const char *registry)
 
 	json_object_foreach((json_t *)(uintptr_t)auths, key, item) {
 		const char *coded = json_get_string(item, "auth");
-		AUTO_FREE char *pair = coded ? decode(coded) : NULL;
-		char *colon = pair ? strchr(pair, ':') : NULL;
+		AUTO_BUF pair = BUF_INIT(CODED_MAX);
+		struct err ignored = ERR_INIT;
+		char *colon;
 
-		if (!colon || !is_key_of(key, registry))
+		if (!coded || !is_key_of(key, registry) ||
+		    base64_decode(&pair, coded, strlen(coded), &ignored) < 0)
+			continue;
+		colon = strchr(pair.p, ':');
+		if (!colon)
 			continue;
 		*colon = '\0';
-		return header_of(pair, colon + 1, registry);
+		return header_of(pair.p, colon + 1, registry);
 	}
 	return NULL;
 }
