@@ -42,6 +42,8 @@ static const struct {
 	const char *text;
 } capabilities[] = {
 	{"tools", always, "{}"},
+	{"resources", always, "{}"},
+	{"completions", always, "{}"},
 	{"tasks", has_legacy_tasks,
 	 "{\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}"},
 	{"extensions", is_modern, "{\"" MODERN_EXT_TASKS "\":{}}"},

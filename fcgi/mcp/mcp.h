@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/id.h"
 #include "conf/conf.h"
 #include "store/reader.h"
 #include "wire/edgemsg.h"
@@ -87,6 +88,9 @@ struct mcp_reads {
 	 */
 	int (*runs)(void *arg, const char *tenant, const char *after, size_t limit,
 		    json_t **ret, struct err *e);
+	/* The newest ended run of the identifier that left artifacts. 1; 0: none. */
+	int (*latest)(void *arg, const char *tenant, const char *identifier,
+		      char ret_run_id[static ID_RUN_LEN + 1], struct err *e);
 	/* Identifiers or run ids that begin so: {values:[...], hasMore}. */
 	int (*words)(void *arg, const char *tenant, enum store_word what,
 		     const char *prefix, json_t **ret, struct err *e);

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "mcp/extra.h"
 #include "mcp/hello.h"
+#include "mcp/resources.h"
 #include "mcp/tasks.h"
 #include "mcp/tools.h"
 
@@ -70,6 +71,10 @@ static const struct method methods[] = {
 	{"ping",            MCP_LEGACY, do_ping, NULL, NULL, 0},
 	{"tools/list",      MCP_LEGACY | MCP_MODERN, do_tools_list, NULL, "public", LIST_CACHE_MS},
 	{"tools/call",      MCP_LEGACY | MCP_MODERN, tool_call, "name", NULL, 0},
+	{"resources/list",  MCP_LEGACY | MCP_MODERN, resources_list, NULL, "private", 0},
+	{"resources/templates/list", MCP_LEGACY | MCP_MODERN, resources_templates, NULL, "public", LIST_CACHE_MS},
+	{"resources/read",  MCP_LEGACY | MCP_MODERN, resources_read, "uri", "private", 0},
+	{"completion/complete", MCP_LEGACY | MCP_MODERN, completion_complete, NULL, NULL, 0},
 	{"tasks/get",       MCP_LEGACY, tasks_get, NULL, NULL, 0},
 	{"tasks/get",       MCP_MODERN, tasks_get_detailed, "taskId", NULL, 0},
 	{"tasks/result",    MCP_LEGACY, tasks_result, NULL, NULL, 0},

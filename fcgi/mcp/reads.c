@@ -162,6 +162,18 @@ static int read_runs(void *arg, const char *tenant, const char *after, size_t li
 	return 0;
 }
 
+static int read_latest(void *arg, const char *tenant, const char *identifier,
+		       char ret_run_id[static ID_RUN_LEN + 1], struct err *e)
+{
+	struct mcp_store_reads *x = arg;
+	char id[STORE_RUN_ID_SIZE];
+
+	if (store_read_latest_artifacts(x->reader, tenant, identifier, id, e) < 0)
+		return found(e);
+	snprintf(ret_run_id, ID_RUN_LEN + 1, "%.*s", ID_RUN_LEN, id);
+	return 1;
+}
+
 static int read_words(void *arg, const char *tenant, enum store_word what,
 		      const char *prefix, json_t **ret, struct err *e)
 {
@@ -190,6 +202,7 @@ void mcp_store_reads_init(struct mcp_store_reads *x, struct store_reader *reader
 			  .artifact = read_artifact,
 			  .sandboxes = read_sandboxes,
 			  .runs = read_runs,
+			  .latest = read_latest,
 			  .words = read_words},
 		.reader = reader,
 		.mcp_path = c->mcp_path,

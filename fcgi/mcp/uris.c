@@ -12,6 +12,7 @@
 #include "wire/idenc.h"
 
 static const char scheme[] = "sandbox://runs/";
+static const char latest[] = "sandbox://latest/";
 enum { URI_MAX = 64 * 1024 };
 
 static int hex_of(char c)
@@ -23,15 +24,15 @@ static int hex_of(char c)
 }
 
 /* Percent-decoding; a component is judged by who opens it. */
-static bool decode(const char *p, char *dst, size_t size)
+static bool decode(const char *p, const char *end, char *dst, size_t size)
 {
 	size_t n = 0;
 
-	for (; *p; p++) {
+	for (; p < end; p++) {
 		int hi = -1, lo = -1;
 
 		if (*p == '%') {
-			hi = hex_of(p[1]);
+			hi = end - p > 2 ? hex_of(p[1]) : -1;
 			lo = hi < 0 ? -1 : hex_of(p[2]);
 			if (lo < 0 || (hi == 0 && lo == 0))
 				return false;
@@ -61,11 +62,24 @@ static bool parse_output(const char *rest, struct uri *u)
 	       (u->stream == STORE_STDERR || strcmp(slash, "/stdout") == 0);
 }
 
+static bool parse_latest(const char *text, struct uri *ret)
+{
+	const char *p = text + strlen(latest), *slash = strchr(p, '/');
+	const char *end = text + strlen(text);
+
+	ret->kind = URI_LATEST;
+	return slash && str_starts(slash, "/artifacts/") &&
+	       decode(p, slash, ret->identifier, sizeof(ret->identifier)) &&
+	       decode(slash + strlen("/artifacts/"), end, ret->path, sizeof(ret->path));
+}
+
 bool uri_parse(const char *text, struct uri *ret)
 {
 	const char *p = text + strlen(scheme);
 
 	*ret = (struct uri){.kind = URI_RUN};
+	if (str_starts(text, latest))
+		return parse_latest(text, ret);
 	if (strncmp(text, scheme, strlen(scheme)) != 0 ||
 	    strnlen(p, ID_RUN_LEN) < ID_RUN_LEN)
 		return false;
@@ -79,7 +93,8 @@ bool uri_parse(const char *text, struct uri *ret)
 		return parse_output(p + strlen("/commands/"), ret);
 	ret->kind = URI_ARTIFACT;
 	return str_starts(p, "/artifacts/") &&
-	       decode(p + strlen("/artifacts/"), ret->path, sizeof(ret->path));
+	       decode(p + strlen("/artifacts/"), p + strlen(p), ret->path,
+		      sizeof(ret->path));
 }
 
 json_t *uri_run(const char *run_id)

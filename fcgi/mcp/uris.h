@@ -13,16 +13,19 @@
 /*
  * The uris of resources, both ways:
  *
- *	sandbox://runs/RUN_ID                           the run, in words and JSON
+ *	sandbox://runs/RUN_ID                           the run as JSON
  *	sandbox://runs/RUN_ID/commands/N/stdout|stderr  what a command printed
  *	sandbox://runs/RUN_ID/artifacts/PATH            a file it left
+ *	sandbox://latest/IDENTIFIER/artifacts/PATH      of the newest run with files
  *
  * Pure; any thread.
  */
-enum uri_kind { URI_RUN, URI_OUTPUT, URI_ARTIFACT };
+enum uri_kind { URI_RUN, URI_OUTPUT, URI_ARTIFACT, URI_LATEST };
+enum { URI_IDENTIFIER_SIZE = 1025 };
 struct uri {
 	enum uri_kind kind;
-	char run_id[ID_RUN_LEN + 1];
+	char run_id[ID_RUN_LEN + 1];          /* "": URI_LATEST */
+	char identifier[URI_IDENTIFIER_SIZE]; /* URI_LATEST, decoded */
 	int64_t command;
 	enum store_stream stream;
 	char path[4096]; /* of an artifact, decoded */

@@ -131,6 +131,16 @@ static inline int fake_runs(void *arg, const char *tenant, const char *after,
 	return fake_list(arg, "run_id", after, limit, ret);
 }
 
+static inline int fake_latest(void *arg, const char *tenant, const char *identifier,
+			      char ret[static ID_RUN_LEN + 1], struct err *e)
+{
+	(void)arg;
+	(void)tenant;
+	(void)e;
+	snprintf(ret, ID_RUN_LEN + 1, "run_%032d", 7);
+	return strcmp(identifier, "chat 1") == 0;
+}
+
 static inline int fake_words(void *arg, const char *tenant, enum store_word what,
 			     const char *prefix, json_t **ret, struct err *e)
 {
@@ -152,6 +162,7 @@ static inline struct mcp_reads fake_reads(struct fake_store *f)
 				  .artifact = fake_artifact,
 				  .sandboxes = fake_sandboxes,
 				  .runs = fake_runs,
+				  .latest = fake_latest,
 				  .words = fake_words};
 }
 
