@@ -20,7 +20,8 @@
 #include "runner/verdict.h"
 
 enum {
-	PARALLEL_MAX = AP_COMMANDS_MAX / 4, /* runs at once in one sandbox */
+	PARALLEL_MAX = AP_COMMANDS_MAX / 4,  /* runs at once in one sandbox */
+	STARTS_AHEAD_MAX = 32 * 1024 * 1024, /* bytes the agent has not read yet */
 	GUARD_MS = 20000, /* after its limit and grace the agent must have ended it */
 };
 
@@ -105,6 +106,9 @@ bool run_may_begin(const struct run *run)
 	size_t running = 0;
 
 	if (run->sb->stale) /* not under the old policy any more */
+		return false;
+	/* Scripts are megabytes: no more at once than the connection holds. */
+	if (agentconn_backlog(run->sb->conn) > STARTS_AHEAD_MAX)
 		return false;
 	for (const struct run *o = run->sb->runs; o && o != run; o = o->next) {
 		if (o->spec.lock_sandbox && run->spec.lock_sandbox)

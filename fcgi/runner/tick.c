@@ -194,6 +194,8 @@ static void beat(struct runner *r, int64_t mono)
 	sandboxes_heartbeat(r, mono);
 	runs_guard(r, mono);
 	recovery_retry_backend(r);
+	/* Runs may have waited for an agent to read on. */
+	sandboxes_kick_all(r);
 }
 
 static bool is_due(int64_t *next, int64_t mono, int64_t every)

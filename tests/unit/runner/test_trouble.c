@@ -362,6 +362,40 @@ static void two_identifiers_never_share_a_sandbox(void **state)
 	json_decref(answer);
 }
 
+/* More megabytes of script than wait for one agent: the rest waits its turn. */
+static void many_large_scripts_at_once_all_run(void **state)
+{
+	enum { RUNS = 20, FILLER = 7 * 1024 * 1024 };
+	struct rig *t = *state;
+	AUTO_FREE char *script = xcalloc(1, FILLER + 32);
+	AUTO_FREE char *log_path = xasprintf("%s/log", t->dir);
+	AUTO_BUF log = BUF_INIT(1 << 20);
+	char ids[RUNS][ID_RUN_LEN + 1];
+	struct err e = ERR_INIT;
+	pid_t agent;
+
+	memset(script, '#', FILLER);
+	memcpy(script + FILLER, "\necho end\n", 11);
+	rig_run(t, ids[0], TRUE);
+	rig_wait(t, ids[0]);
+	agent = agent_of(t, "a");
+	kill(agent, SIGSTOP);
+	for (size_t i = 0; i < RUNS; i++) {
+		id_new_run(ids[i]);
+		json_decref(
+			rig_ask(t, MSG_RUN,
+				json_pack("{s:s,s:s,s:{s:s,s:[{s:s}],s:{s:s}}}", "tenant",
+					  "default", "run_id", ids[i], "args",
+					  "identifier", "a", "commands", "shell", script,
+					  "options", "as_user", "root")));
+	}
+	kill(agent, SIGCONT);
+	for (size_t i = 0; i < RUNS; i++)
+		assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, ids[i]));
+	assert_int_equal(0, io_read_file(log_path, &log, &e));
+	assert_null(strstr(log.p, "connecting again"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -376,6 +410,7 @@ int main(void)
 		TEST(a_stop_while_the_backend_opens_leaves_nothing_running),
 		TEST(a_sandbox_of_another_policy_is_started_again_when_it_is_idle),
 		TEST(two_identifiers_never_share_a_sandbox),
+		TEST(many_large_scripts_at_once_all_run),
 		TEST(a_lowered_cap_cuts_what_runs_and_breaks_nothing),
 	};
 
