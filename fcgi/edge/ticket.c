@@ -370,7 +370,7 @@ static void on_gone(struct client *c)
 		if (!t->edge->is_stopping)
 			cancel_run(t, "the client closed the response");
 		end(t);
-	} else if (!t->is_awaiting || !may_be_alone(t)) {
+	} else if (!mcp_call_has_run(t->call) || !may_be_alone(t)) {
 		end(t);
 	}
 }

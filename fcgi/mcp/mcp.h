@@ -192,6 +192,7 @@ bool mcp_call_ends_with_client(const struct mcp_call *c);
  * for, NULL when there is none or it was handed out. The caller owns it.
  */
 json_t *mcp_call_cancel_run(const struct mcp_call *c, const char *reason);
+bool mcp_call_has_run(const struct mcp_call *c); /* there is such a run */
 /* Is this the request in hand? id: of the session's client. */
 bool mcp_call_is(const struct mcp_call *c, const char *session_id, const json_t *id);
 /* It was canceled: it gets no answer. */

@@ -113,6 +113,11 @@ bool mcp_call_ends_with_client(const struct mcp_call *c)
 	return c->version->era == MCP_MODERN;
 }
 
+bool mcp_call_has_run(const struct mcp_call *c)
+{
+	return c->run_is_ours;
+}
+
 json_t *mcp_call_cancel_run(const struct mcp_call *c, const char *reason)
 {
 	if (!c->run_is_ours)
