@@ -52,9 +52,13 @@ struct errands *errands_new(struct edge *edge)
 
 void errands_free(struct errands *all)
 {
-	while (all->first) {
-		calls_forget(all->edge->calls, &all->first->request);
-		drop(all->first);
+	struct errand *x, *next;
+
+	for (x = all->first; x; x = next) {
+		next = x->next;
+		calls_forget(all->edge->calls, &x->request);
+		json_decref(x->request.body);
+		free(x);
 	}
 	free(all);
 }

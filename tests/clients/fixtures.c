@@ -7,12 +7,12 @@
  * product has none of its own.
  */
 #include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "mcp/extra.h"
 #include "mcp/methods.h"
 #include "mcp/modern.h"
@@ -66,7 +66,7 @@ static json_t *filled(const json_t *result, const json_t *args)
 
 	while ((mark = strstr(at, "${"))) {
 		size_t n = strcspn(mark, "}");
-		AUTO_FREE char *name = strndup(mark + 2, n - 2);
+		AUTO_FREE char *name = xstrndup(mark + 2, n - 2);
 		const char *value = json_get_string(args, name);
 
 		buf_add(&b, at, (size_t)(mark - at));

@@ -59,8 +59,7 @@ static const struct exchange exchanges[] = {
 	/* methods */
 	{SESSION_NEW, REQ("1", "nope", "{}"), 200, ERROR(",\"id\":1", "-32601")},
 	{SESSION_NEW, REQ("1", "Ping", "{}"), 200, ERROR(",\"id\":1", "-32601")},
-	{SESSION_NEW, REQ("1", "prompts/list", "{}"), 200,
-	 ERROR(",\"id\":1", "-32601")},
+	{SESSION_NEW, REQ("1", "prompts/list", "{}"), 200, ERROR(",\"id\":1", "-32601")},
 	{SESSION_NEW, REQ("1", "tools/list", "{\"cursor\":\"x\"}"), 200,
 	 ERROR(",\"id\":1", "-32602")},
 	{SESSION_NEW, REQ("1", "tools/list", "{\"cursor\":5}"), 200,
