@@ -22,6 +22,7 @@ let killing = true;
 const expected = new Map();
 // run_id -> what its client knows of it.
 const accepted = new Map();
+const removed = new Set();
 const tally = { kills: {}, calls: 0, refused: 0, cut: 0, resumed: 0 };
 
 function random(seed) {
@@ -109,6 +110,13 @@ async function follow(run_id) {
 	return seen;
 }
 
+// Only after the run has ended: nothing is canceled by it.
+async function remove(identifier, session) {
+	const { answer } = await again(`delete ${identifier}`, () =>
+		rpc("tools/call", { name: "delete_sandbox", arguments: { identifier } }, session));
+	if (!answer.result.isError) removed.add(identifier);
+}
+
 async function clientLoop(k) {
 	const pick = random(SEED + k + 1);
 	const { session } = await again("initialize", () =>
@@ -117,8 +125,10 @@ async function clientLoop(k) {
 	await again("initialized", () => rpc("notifications/initialized", {}, session));
 	for (let i = 0; killing; i++) {
 		const await_completion = pick(2) === 0;
+		// Now and then a sandbox of its own, so that starts and removals are hit too.
+		const own = pick(8) === 0;
 		const args = {
-			identifier: `chaos-${k}`,
+			identifier: own ? `chaos-${k}-${i}` : `chaos-${k}`,
 			commands: commands(`c${k}-${i}`, pick),
 			options: { await_completion, await_timeout_ms: 50000 },
 		};
@@ -142,6 +152,7 @@ async function clientLoop(k) {
 		}
 		accepted.set(run.run_id, { awaited: run.final });
 		if (!await_completion) accepted.get(run.run_id).events = await follow(run.run_id);
+		if (own && accepted.get(run.run_id).events) await remove(args.identifier, session);
 	}
 }
 
@@ -256,8 +267,10 @@ test("artifacts that a run lists are there, as it wrote them", async () => {
 test("the database is sound; no staging, no sandbox without its row is left", () => {
 	assert.equal(db("pragma integrity_check")[0].integrity_check, "ok");
 	assert.deepEqual(db("pragma foreign_key_check"), []);
-	const rows = db("select name from sandboxes").map((r) => r.name);
-	assert.equal(rows.length, CLIENTS);
+	const rows = db("select identifier from sandboxes").map((r) => r.identifier);
+	for (const id of removed) assert.ok(!rows.includes(id), `${id} was deleted`);
+	const boxes = fs.readdirSync(path.join(server.dataDir, "sandboxes")).filter((n) => n.startsWith("mcp-sbx-"));
+	assert.equal(boxes.length, rows.length, boxes.join(" "));
 	const folders = fs.readdirSync(path.join(server.dataDir, "artifacts/default/chaos-0"));
 	for (const f of folders) assert.match(f, /^(run_[0-9a-f]{32}|latest|\.state.*)$/);
 });
