@@ -26,6 +26,8 @@ enum {
 	STOP_HARD_MS = 12000, /* however long the grace is */
 	STOP_MAX_MS = 20000,  /* then we leave whatever a backend still does */
 	STOP_LOOK_MS = 50,
+	LEAVE_MAX_MS = 8000, /* the master waits a little longer */
+	LEAVE_LOOK_MS = 10,
 };
 
 /* ---- the two endings */
@@ -45,13 +47,33 @@ static void on_life(uv_poll_t *h, int status, int events)
 	leave();
 }
 
-static void on_leave_signal(uv_signal_t *h, int signum)
+/*
+ * A create that is cut off in the middle would have to be undone by the next
+ * runner, and a start that the agent has not read yet would be lost with the
+ * connection: both may end first.
+ */
+static void on_leave_look(uv_timer_t *t)
 {
-	(void)h;
-	(void)signum;
-	leave();
+	struct runner *r = t->data;
+
+	if (clock_mono_ms() >= r->stop_by_mono ||
+	    (!sandboxes_busy(r) && !runs_any_unconfirmed(r))) {
+		turn_commit(r);
+		leave();
+	}
 }
 
+static void on_leave_signal(uv_signal_t *h, int signum)
+{
+	struct runner *r = h->data;
+
+	(void)signum;
+	if (r->phase == PHASE_STOPPING)
+		return;
+	r->stop_by_mono = clock_mono_ms() + LEAVE_MAX_MS;
+	r->stop_look.data = r;
+	uv_timer_start(&r->stop_look, on_leave_look, 0, LEAVE_LOOK_MS);
+}
 static void on_stop_look(uv_timer_t *t)
 {
 	struct runner *r = t->data;

@@ -355,6 +355,22 @@ void runs_refuse(struct sandbox *sb, const struct err *why)
 	each(sb, refuse, why);
 }
 
+static bool is_unconfirmed(const struct run *run)
+{
+	return run->sb->conn && run->at < run->spec.ncommands &&
+	       run->cmds[run->at].status == STORE_COMMAND_RUNNING &&
+	       !run->cmds[run->at].confirmed;
+}
+
+bool runs_any_unconfirmed(const struct runner *r)
+{
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (const struct run *run = r->runs[i]; run; run = run->hash_next)
+			if (is_unconfirmed(run))
+				return true;
+	return false;
+}
+
 bool runs_any_running(const struct sandbox *sb)
 {
 	for (const struct run *run = sb->runs; run; run = run->next)

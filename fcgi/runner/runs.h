@@ -52,7 +52,8 @@ void runs_lose_commands(struct sandbox *sb, const char *why);
 void runs_refuse(struct sandbox *sb, const struct err *why);
 
 bool runs_any_running(const struct sandbox *sb);
-
+/* Is there a command whose start its agent has not answered? */
+bool runs_any_unconfirmed(const struct runner *r);
 /* The sandbox is ready: go on with what ran, start what may start. */
 void runs_start_ready(struct sandbox *sb);
 /* The connection is gone for now: what was being fetched starts over. */

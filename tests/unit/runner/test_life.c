@@ -202,6 +202,68 @@ static void a_stop_ends_runs_and_keeps_files(void **state)
 	assert_string_equal("kept\n", out);
 }
 
+/* How many creates the fake backend was asked for. */
+static int64_t creates(struct rig *t)
+{
+	AUTO_FREE char *path = xasprintf("%s/fake/creates", t->dir);
+	struct stat st;
+
+	return stat(path, &st) < 0 ? 0 : st.st_size;
+}
+
+static void begin_slow_create(struct rig *t, char id[ID_RUN_LEN + 1])
+{
+	rig_end(t, SIGUSR1);
+	fake_create_delay_ms = 700;
+	rig_start(t);
+	rig_run(t, id, "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
+	for (int i = 0; i < 200 && creates(t) == 0; i++)
+		poll(NULL, 0, 10);
+}
+
+static void a_runner_that_leaves_ends_its_creates_first(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+
+	begin_slow_create(t, id);
+	rig_end(t, SIGUSR1);
+	rig_start(t);
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	assert_int_equal(1, creates(t));
+}
+
+static void a_runner_killed_in_a_create_is_followed_by_one_that_creates(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+
+	begin_slow_create(t, id);
+	rig_end(t, SIGKILL);
+	rig_start(t);
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	assert_int_equal(2, creates(t));
+}
+
+static void a_stop_in_a_create_leaves_no_sandbox_running(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], proc[64];
+	AUTO_FREE char *pid_path = rig_folder(t, "a", "pid");
+	AUTO_BUF pid = BUF_INIT(32);
+	struct err e = ERR_INIT;
+
+	begin_slow_create(t, id);
+	rig_end(t, SIGTERM);
+	assert_int_equal(STORE_RUN_CANCELED, rig_wait(t, id));
+	assert_int_equal(0, io_read_file(pid_path, &pid, &e));
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		continue;
+	snprintf(proc, sizeof(proc), "/proc/%ld", strtol(pid.p, NULL, 10));
+	assert_false(io_exists(proc));
+	rig_start(t);
+}
+
 static void an_unknown_sandbox_is_removed_at_the_start(void **state)
 {
 	struct rig *t = *state;
@@ -230,6 +292,9 @@ int main(void)
 		TEST(an_expired_sandbox_goes_but_not_one_in_use),
 		TEST(an_admins_update_cancels_a_run),
 		TEST(a_stop_ends_runs_and_keeps_files),
+		TEST(a_runner_that_leaves_ends_its_creates_first),
+		TEST(a_runner_killed_in_a_create_is_followed_by_one_that_creates),
+		TEST(a_stop_in_a_create_leaves_no_sandbox_running),
 		TEST(an_unknown_sandbox_is_removed_at_the_start),
 	};
 
