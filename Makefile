@@ -29,9 +29,10 @@ HARD += -fcf-protection=full
 endif
 OPT_release := -O2 -g $(HARD)
 LD_release  := $(HARDLD)
-OPT_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+# -Wnull-dereference sees ghosts in what the sanitizers add.
+OPT_asan := -Wno-null-dereference -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 LD_asan  := -fsanitize=address,undefined
-OPT_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+OPT_tsan := -Wno-null-dereference -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 LD_tsan  := -fsanitize=thread
 OPT_cov  := -O0 -g --coverage
 LD_cov   := --coverage
