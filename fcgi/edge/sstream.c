@@ -15,6 +15,7 @@
 #include "edge/errand.h"
 #include "edge/keepalive.h"
 #include "edge/lot.h"
+#include "edge/outlet.h"
 #include "edge/sse.h"
 #include "edge/stats.h"
 
@@ -186,11 +187,7 @@ static void refuse(struct sstream *s)
 {
 	AUTO_BUF b = BUF_INIT(HEAD_MAX);
 	struct mcp_reply m = mcp_call_reply(s->call);
-	struct reply r = {.status = m.status,
-			  .type = "application/json",
-			  .headers = s->headers.p,
-			  .body = m.body,
-			  .n = m.body_len};
+	struct reply r = outlet_reply(&m, &s->headers);
 
 	stats_count(s->edge->stats, STATS_MCP, m.status);
 	reply_add(&r, &b);
