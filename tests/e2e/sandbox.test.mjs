@@ -88,8 +88,11 @@ test("a fork bomb meets the pids limit; ended by its time, it leaves the sandbox
 });
 
 test("a fork bomb that lives on in the background is named as the reason, restart helps", async () => {
-	await one("f() { f | f & }; f; sleep 1", {}, "bomb");
-	// Either there is no place for the command, or there was one for its shell and none for more.
+	// Every process fills each place that becomes free, so there is none for a command.
+	const bomb = ["import os, time", "def fill():", " while True:",
+		"  try: os.fork()", "  except OSError: time.sleep(0.005)",
+		"if os.fork() == 0: fill()", "time.sleep(1)"].join("\n");
+	await one({ argv: ["python3", "-c", bomb] }, {}, "bomb");
 	const c = await one("echo ok", {}, "bomb");
 	assert.match(`${c.reason} ${c.stderr}`, /limit of processes.*restart_sandbox|fork: .*unavailable/);
 	await client.callTool({ name: "restart_sandbox", arguments: { identifier: "bomb" } });
