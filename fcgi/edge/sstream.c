@@ -26,6 +26,8 @@ enum {
 	/* Unread frames of a stream beyond the first. */
 	UNREAD_MAX = 4 * 1024 * 1024,
 	OPEN_PATIENCE_MS = 30000,
+	/* Escaped in a message it may be twice as long and more. */
+	RELAY_MAX = EDGEMSG_BODY_MAX / 4,
 };
 
 struct frame {
@@ -348,6 +350,8 @@ void sstream_send(struct sstreams *all, const char *session_id, const char *fram
 	/* One that is announced is the session's only one; else ask around. */
 	if (s && s->is_announced)
 		give(s, chunk_new(frame, n));
+	else if (n > RELAY_MAX)
+		log_warn("a frame of %zu bytes is too long for another edge", n);
 	else
 		errand_run(all->edge->errands, MSG_RELAY,
 			   json_pack("{s:s, s:s, s:o}", "session_id", session_id, "kind",

@@ -78,6 +78,8 @@ void mcp_call_head(struct mcp_call *c, struct buf *b)
 		buf_printf(b, "retry: %d\ndata: \n\n", RETRY_MS);
 	} else if (c->version->resumes) {
 		buf_printf(b, "retry: %d\n\n", RETRY_MS);
+	} else {
+		buf_puts(b, ": open\n\n"); /* so that the head does not wait for more */
 	}
 }
 

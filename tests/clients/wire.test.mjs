@@ -243,6 +243,10 @@ test("older versions get no ids, which they could not take", async () => {
 	const s = await session("2025-06-18");
 	const q = request("tools/call", say("old", "sleep 1"));
 	q.params._meta = { progressToken: 0 };
+	const ac = new AbortController();
+	const idle = await server.get("/mcp", { headers: { ...s, accept: "text/event-stream" }, signal: ac.signal });
+	assert.equal(idle.status, 200); // at once, with nothing to say
+	ac.abort();
 	const got = await all(await post(q, s));
 	assert.ok(got.every((f) => f.id === undefined && f.data));
 	assert.equal(JSON.parse(got.at(-1).data).result.structuredContent.final.state, "completed");
