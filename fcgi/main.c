@@ -14,6 +14,8 @@
 #include "base/version.h"
 #include "conf/conf.h"
 #include "edge/edge.h"
+#include "edge/stdio.h"
+#include "master/attach.h"
 #include "master/master.h"
 #include "master/rolefd.h"
 #include "master/status.h"
@@ -56,6 +58,23 @@ static int face_serve(const struct args *a)
 	if (a->argc > 0)
 		return usage("serve takes no argument but --env-file");
 	return master_serve(a->env_file, &e) < 0 ? fail(&e) : EXIT_SUCCESS;
+}
+
+static int face_stdio(const struct args *a)
+{
+	struct attach attach;
+	struct stdio_args x = {
+		.connect = attach_again, .arg = &attach, .in = 0, .out = 1};
+	struct err e = ERR_INIT;
+
+	if (a->argc > 0)
+		return usage("stdio takes no argument but --env-file");
+	log_init("stdio", LOG_LEVEL_INFO);
+	if (attach_open(a->env_file, &attach, &x.fd, &e) < 0)
+		return fail(&e);
+	x.db_path = attach.db_path;
+	/* The process ends with it, and all that is held. */
+	return stdio_serve(&x, &attach.conf, &e) < 0 ? fail(&e) : EXIT_SUCCESS;
 }
 
 static int face_stop(const struct args *a)
@@ -128,6 +147,7 @@ static int role_runner(const char *db, const char *instance, int n, const struct
 		.nedges = n,
 		.edge_fds = edges,
 		.doorbell_fds = doorbells,
+		.control_fd = ROLEFD_RUNNER_CONTROL,
 		.db_path = db,
 		.instance_id = instance,
 	};
@@ -186,6 +206,8 @@ static int face_help(const struct args *a);
 static const struct face faces[] = {
 	{"serve", "run the server in the foreground (TERM: stop, HUP: new configuration)",
 	 face_serve},
+	{"stdio", "speak MCP on standard input and output with the server (starts one)",
+	 face_stdio},
 	{"stop", "stop the server of this data folder and wait for it", face_stop},
 	{"status", "show the server, its sandboxes and its newest runs", face_status},
 	{"config", "effective | check | markdown | env: the configuration", face_config},

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/id.h"
@@ -23,6 +24,9 @@ struct calls {
 	struct lot *lot;
 	void (*take_relayed)(struct edge *edge, const json_t *body);
 	struct edge *edge;
+	int bell; /* -1: none */
+	void (*lost)(void *arg);
+	void *lost_arg;
 
 	pthread_mutex_t lock; /* what follows */
 	uint64_t next_id;
@@ -123,6 +127,21 @@ static void send_all_again(struct calls *calls)
 	pthread_mutex_unlock(&calls->lock);
 }
 
+static void adopt_waiting(struct calls *calls)
+{
+	if (calls->lot)
+		lot_adopt_waiting(calls->lot);
+}
+
+static void ring(int bell)
+{
+	const uint64_t one = 1;
+
+	/* A full counter rings already. */
+	if (write(bell, &one, sizeof(one)) < 0)
+		return;
+}
+
 static void handle(struct calls *calls, const struct edgemsg *m)
 {
 	struct request *r;
@@ -131,9 +150,13 @@ static void handle(struct calls *calls, const struct edgemsg *m)
 		send_all_again(calls);
 		return;
 	}
-	if (m->type == MSG_RELAYED) {
+	if (m->type == MSG_BELL && calls->bell >= 0) {
+		ring(calls->bell);
+		return;
+	}
+	if (m->type == MSG_RELAYED && calls->take_relayed) {
 		/* It may be about a client that still waits at the door. */
-		lot_adopt_waiting(calls->lot);
+		adopt_waiting(calls);
 		calls->take_relayed(calls->edge, m->body);
 		return;
 	}
@@ -145,7 +168,7 @@ static void handle(struct calls *calls, const struct edgemsg *m)
 	if (!r)
 		return;
 	/* Its client was parked under the lock that take() has just held. */
-	lot_adopt_waiting(calls->lot);
+	adopt_waiting(calls);
 	json_decref(MOVE(r->body));
 	r->answered(r, m);
 }
@@ -165,6 +188,8 @@ static bool receive_one(struct calls *calls)
 		/* The master holds both ends, so the master is gone; the life
 		 * pipe tells. */
 		uv_poll_stop(&calls->poll);
+		if (calls->lost)
+			calls->lost(calls->lost_arg);
 		return false;
 	}
 	if (rc > 0) {
@@ -198,6 +223,7 @@ struct calls *calls_new(uv_loop_t *loop, int fd, struct lot *lot)
 
 	calls->fd = fd;
 	calls->lot = lot;
+	calls->bell = -1;
 	calls->last = &calls->first;
 	id_random_bytes(&calls->next_id, sizeof(calls->next_id));
 	pthread_mutex_init(&calls->lock, NULL);
@@ -214,6 +240,18 @@ void calls_on_relayed(struct calls *calls,
 {
 	calls->take_relayed = relayed;
 	calls->edge = edge;
+}
+
+void calls_on_lost(struct calls *calls, int bell, void (*lost)(void *arg), void *arg)
+{
+	calls->bell = bell;
+	calls->lost = lost;
+	calls->lost_arg = arg;
+}
+
+void calls_resume(struct calls *calls)
+{
+	watch(calls);
 }
 
 static void on_closed(uv_handle_t *handle)

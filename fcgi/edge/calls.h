@@ -40,12 +40,20 @@ struct request {
 	bool is_sent;
 };
 
-/* fd: non-blocking, borrowed. */
+/* fd: non-blocking, borrowed. lot NULL: all clients live on the loop. */
 struct calls *calls_new(uv_loop_t *loop, int fd, struct lot *lot);
 /* Loop: who takes MSG_RELAYED. */
 void calls_on_relayed(struct calls *calls,
 		      void (*relayed)(struct edge *edge, const json_t *body),
 		      struct edge *edge);
+/*
+ * Loop, for who is connected by itself and not by the master's pair: `bell` is an
+ * eventfd that MSG_BELL rings; lost() is told once when the connection ended. Put
+ * a new one at the same descriptor and call calls_resume(): all that has no answer
+ * is then sent again.
+ */
+void calls_on_lost(struct calls *calls, int bell, void (*lost)(void *arg), void *arg);
+void calls_resume(struct calls *calls);
 /* Nothing may be unanswered. The memory goes with the loop's closing. */
 void calls_free(struct calls *calls);
 

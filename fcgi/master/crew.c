@@ -84,7 +84,9 @@ static int open_all(struct crew *k, struct err *e)
 	k->stats_fd = memfd_create("edge-stats", MFD_CLOEXEC);
 	if (k->stats_fd < 0)
 		return err_sys(e, "memory for the edges' numbers");
-	if (listener_open(k->dir->run_dir, k->dir->edge_gid, &k->listen_fd, e) < 0)
+	if (listener_open(k->dir->run_dir, k->dir->edge_gid, &k->listen_fd, e) < 0 ||
+	    listener_open_control(k->dir->run_dir, k->dir->edge_gid, &k->control_fd, e) <
+		    0)
 		return -1;
 	add_role(k, ROLE_RUNNER, 0);
 	for (int i = 0; i < k->nedges; i++) {
@@ -101,7 +103,7 @@ int crew_open(struct crew *k, struct conf *conf, const struct datadir *d,
 	if (conf->edges < 1 || conf->edges > ROLE_EDGES_MAX)
 		return err_set(e, ERR_INVALID, "EDGE_PROCESSES must be 1 to %d",
 			       ROLE_EDGES_MAX);
-	*k = (struct crew){.dir = d, .listen_fd = -1, .stats_fd = -1};
+	*k = (struct crew){.dir = d, .listen_fd = -1, .control_fd = -1, .stats_fd = -1};
 	k->environment = strv_dup(environment);
 	k->conf = *conf;
 	*conf = (struct conf){0};
@@ -121,6 +123,7 @@ void crew_close(struct crew *k)
 {
 	close_all(k->life, 2);
 	close_all(&k->listen_fd, 1);
+	close_all(&k->control_fd, 1);
 	close_all(&k->stats_fd, 1);
 	close_all(k->edge_end, ROLE_EDGES_MAX);
 	close_all(k->runner_end, ROLE_EDGES_MAX);
@@ -149,6 +152,7 @@ static int role_fds(const struct crew *k, const struct role *r, int ready, int *
 		return n;
 	}
 	fds[n++] = k->dir->lock_fd;
+	fds[n++] = k->control_fd;
 	for (int i = 0; i < k->nedges; i++)
 		fds[n++] = k->runner_end[i];
 	for (int i = 0; i < k->nedges; i++)
@@ -158,7 +162,7 @@ static int role_fds(const struct crew *k, const struct role *r, int ready, int *
 
 static int start(struct crew *k, struct role *r, struct err *e)
 {
-	int fds[ROLEFD_FIRST + 1 + 2 * ROLE_EDGES_MAX];
+	int fds[ROLEFD_FIRST + 2 + 2 * ROLE_EDGES_MAX];
 	char **envp = NULL;
 	int ready[2];
 	int rc;

@@ -22,8 +22,9 @@ struct crew {
 	int nedges;
 	int life[2];
 	int listen_fd;
-	int stats_fd; /* the edges' shared numbers (edge/stats.h), so that they outlive
-			 an edge */
+	int control_fd; /* the listener of control.sock, for the runner */
+	int stats_fd;   /* the edges' shared numbers (edge/stats.h), so that they outlive
+			   an edge */
 	int edge_end[ROLE_EDGES_MAX], runner_end[ROLE_EDGES_MAX];
 	int doorbell[ROLE_EDGES_MAX];
 	struct role roles[1 + ROLE_EDGES_MAX]; /* [0]: the runner */

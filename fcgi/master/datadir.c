@@ -226,8 +226,8 @@ int datadir_open(const struct conf *c, struct datadir *ret, struct err *e)
 /* Only what the roles make there: RUN_DIR may be a folder that others use too. */
 static void empty_run_dir(const char *run_dir)
 {
-	static const char *const ours[] = {"fcgi.sock", "agents", "runtime", "gateway",
-					   "resolv.conf"};
+	static const char *const ours[] = {"fcgi.sock", "control.sock", "agents",
+					   "runtime",   "gateway",      "resolv.conf"};
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
 		AUTO_FREE char *path = xasprintf("%s/%s", run_dir, ours[i]);

@@ -13,4 +13,10 @@
  */
 int listener_open(const char *run_dir, gid_t gid, int *ret_fd, struct err *e);
 
+/*
+ * The same for control.sock: packets, as on an edge's pair, for who speaks MCP on
+ * standard input and output. Whoever is in the group may do what an edge may.
+ */
+int listener_open_control(const char *run_dir, gid_t gid, int *ret_fd, struct err *e);
+
 #endif

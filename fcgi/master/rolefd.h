@@ -19,8 +19,10 @@ enum rolefd {
 	ROLEFD_EDGE_STATS,
 
 	/* runner: the lock on the data folder, so that it is held as long as a
-	 * writer lives; then N ends of pairs; then N doorbells */
+	 * writer lives; the listener of control.sock; then N ends of pairs; then N
+	 * doorbells */
 	ROLEFD_RUNNER_LOCK = ROLEFD_FIRST,
+	ROLEFD_RUNNER_CONTROL,
 	ROLEFD_RUNNER_EDGES,
 };
 

@@ -107,6 +107,7 @@ struct mcp_http {
 	const char *method;           /* Mcp-Method */
 	const char *name;             /* Mcp-Name */
 	const char *last_event_id;    /* Last-Event-ID */
+	bool is_stdio; /* a line of standard input: there are no headers to be checked */
 	const char *base_url; /* "https://host:port" or "": put in front of paths */
 	const char *body;
 	size_t body_len;
@@ -186,6 +187,10 @@ void mcp_call_progress(struct mcp_call *c, struct buf *b);
 void mcp_call_frame(struct mcp_call *c, struct buf *b);
 
 /* ---- the end before the end */
+/* The same without a frame, for standard output. */
+void mcp_call_progress_line(struct mcp_call *c, struct buf *b);
+/* Is this the request in hand, whatever its session? */
+bool mcp_call_has_id(const struct mcp_call *c, const json_t *id);
 bool mcp_call_ends_with_client(const struct mcp_call *c);
 /*
  * The body of MSG_CANCEL for the run that the call waits for or has just asked

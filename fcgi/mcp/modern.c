@@ -130,12 +130,15 @@ int modern_open(struct mcp_call *c, const struct mcp_http *in)
 		return in->protocol_version && check_version(c, in->protocol_version) < 0
 			       ? -1
 			       : missing(c, "protocolVersion");
-	if (check_header(c, "MCP-Protocol-Version", in->protocol_version, stated) < 0 ||
+	if ((!in->is_stdio &&
+	     check_header(c, "MCP-Protocol-Version", in->protocol_version, stated) < 0) ||
 	    check_version(c, stated) < 0)
 		return -1;
 	c->capabilities = json_object_get(meta, MODERN_META "clientCapabilities");
 	if (!json_is_object(c->capabilities))
 		return missing(c, "clientCapabilities");
+	if (in->is_stdio)
+		return 0;
 	if (check_header(c, "Mcp-Method", in->method, c->msg.method) < 0)
 		return -1;
 	return check_name(c, in);

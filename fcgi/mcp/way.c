@@ -104,6 +104,16 @@ void mcp_call_progress(struct mcp_call *c, struct buf *b)
 	add_frame(b, text.p, text.len);
 }
 
+void mcp_call_progress_line(struct mcp_call *c, struct buf *b)
+{
+	progress_add(&c->progress, progress_elapsed(&c->progress, clock_now_ms()), b);
+}
+
+bool mcp_call_has_id(const struct mcp_call *c, const json_t *id)
+{
+	return c->msg.kind == RPC_IS_REQUEST && c->msg.id && json_equal(c->msg.id, id);
+}
+
 void mcp_call_frame(struct mcp_call *c, struct buf *b)
 {
 	if (c->reply.len > 0)

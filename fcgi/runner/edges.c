@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -14,6 +15,9 @@ enum { REQUESTS_PER_TURN = 64 };
 
 /* An edge that leaves more than this unread is given no relayed messages. */
 enum { RELAY_QUEUE_MAX = 256 };
+
+/* Guests at one time; more wait in the listener's queue. */
+enum { GUESTS_MAX = 64 };
 
 struct answer {
 	struct answer *next;
@@ -29,10 +33,15 @@ struct edge {
 	struct answer *head, **tail; /* what the full socket refused */
 	size_t nqueued;
 	bool gone;
+	bool is_guest; /* its place is free when it is gone and closed */
+	bool is_taken;
 };
 
 struct edges {
 	int n, open;
+	uv_poll_t listener;
+	int listen_fd; /* -1: no guests */
+	bool hello;    /* requests are served */
 	edges_request_fn *fn;
 	void *arg;
 	bool freed;
@@ -40,6 +49,8 @@ struct edges {
 };
 
 static void on_poll(uv_poll_t *h, int status, int events);
+static void listen_again(struct edges *all);
+static void closed_one(struct edges *all);
 
 /* One who does not read our answers is not listened to: they would pile up. */
 static void watch(struct edge *ed)
@@ -104,6 +115,37 @@ static void refuse_malformed(struct edge *ed, const struct err *e)
 	log_warn("edge %d sent a malformed request: %s", ed->index, e->msg);
 }
 
+static void drop_answers(struct edge *ed)
+{
+	while (ed->head)
+		drop_first(ed);
+}
+
+static void on_guest_closed(uv_handle_t *h)
+{
+	struct edge *ed = h->data;
+
+	close(ed->fd);
+	ed->is_taken = false;
+	if (ed->all->freed) {
+		closed_one(ed->all);
+		return;
+	}
+	ed->all->open--;
+	listen_again(ed->all);
+}
+
+/* An edge comes back on the same pair; a guest does not. */
+static void leave(struct edge *ed)
+{
+	ed->gone = true;
+	uv_poll_stop(&ed->poll);
+	if (!ed->is_guest)
+		return;
+	drop_answers(ed);
+	uv_close((uv_handle_t *)&ed->poll, on_guest_closed);
+}
+
 static void take_requests(struct edge *ed)
 {
 	for (int i = 0; i < REQUESTS_PER_TURN && !ed->head; i++) {
@@ -120,10 +162,8 @@ static void take_requests(struct edge *ed)
 			refuse_malformed(ed, &e);
 			continue;
 		}
-		if (rc < 0 || eof) {
-			ed->gone = true;
-			uv_poll_stop(&ed->poll);
-		}
+		if (rc < 0 || eof)
+			leave(ed);
 		return;
 	}
 }
@@ -143,7 +183,8 @@ int edges_new(uv_loop_t *loop, int n, const int *fds, const int *doorbells,
 {
 	struct edges *all = xcalloc(1, sizeof(*all));
 
-	all->v = xcalloc((size_t)n, sizeof(*all->v));
+	all->v = xcalloc((size_t)n + GUESTS_MAX, sizeof(*all->v));
+	all->listen_fd = -1;
 	all->fn = fn;
 	all->arg = arg;
 	*ret = all;
@@ -162,13 +203,82 @@ int edges_new(uv_loop_t *loop, int n, const int *fds, const int *doorbells,
 	return 0;
 }
 
+static void say_hello(struct edge *ed)
+{
+	send_or_queue(ed, MSG_HELLO, 0, json_pack("{s:i}", "pid", (int)getpid()));
+	watch(ed);
+}
+
 void edges_hello(struct edges *all)
 {
-	for (int i = 0; i < all->n; i++) {
-		send_or_queue(&all->v[i], MSG_HELLO, 0,
-			      json_pack("{s:i}", "pid", (int)getpid()));
-		watch(&all->v[i]);
+	all->hello = true;
+	for (int i = 0; i < all->n; i++)
+		say_hello(&all->v[i]);
+	listen_again(all);
+}
+
+/* ---- guests */
+
+static struct edge *free_place(struct edges *all)
+{
+	for (int i = all->n; i < all->n + GUESTS_MAX; i++)
+		if (!all->v[i].is_taken)
+			return &all->v[i];
+	return NULL;
+}
+
+static void seat(struct edges *all, struct edge *ed, int fd)
+{
+	*ed = (struct edge){.all = all,
+			    .index = (int)(ed - all->v),
+			    .fd = fd,
+			    .doorbell = -1,
+			    .is_guest = true,
+			    .is_taken = true};
+	ed->tail = &ed->head;
+	ed->poll.data = ed;
+	if (uv_poll_init(all->listener.loop, &ed->poll, fd) < 0) {
+		log_warn("a guest's connection cannot be watched");
+		close(fd);
+		ed->is_taken = false;
+		return;
 	}
+	all->open++;
+	say_hello(ed);
+}
+
+static void on_guest(uv_poll_t *h, int status, int events)
+{
+	struct edges *all = h->data;
+	struct edge *ed = free_place(all);
+	int fd;
+
+	(void)status;
+	(void)events;
+	if (!ed) {
+		uv_poll_stop(h);
+		return;
+	}
+	fd = accept4(all->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		seat(all, ed, fd);
+}
+
+/* Only who can be served is taken in. */
+static void listen_again(struct edges *all)
+{
+	if (all->listen_fd >= 0 && all->hello && !all->freed)
+		uv_poll_start(&all->listener, UV_READABLE, on_guest);
+}
+
+int edges_listen(struct edges *all, int listen_fd, struct err *e)
+{
+	if (uv_poll_init(all->v[0].poll.loop, &all->listener, listen_fd) < 0)
+		return err_set(e, ERR_SYSTEM, "control.sock cannot be watched");
+	all->listener.data = all;
+	all->listen_fd = listen_fd;
+	all->open++;
+	return 0;
 }
 
 void edges_ok(struct edges *all, struct replyto to, json_t *body)
@@ -195,6 +305,22 @@ void edges_relay(struct edges *all, json_t *body)
 	}
 }
 
+/* A full socket means the same; its second's look finds what it was not told. */
+static void ring_guests(struct edges *all)
+{
+	AUTO_JSON *empty = NULL;
+
+	for (int i = all->n; i < all->n + GUESTS_MAX; i++) {
+		struct edge *ed = &all->v[i];
+
+		if (!ed->is_taken || ed->gone || ed->head)
+			continue;
+		if (!empty)
+			empty = json_object();
+		(void)try_send(ed, MSG_BELL, 0, empty);
+	}
+}
+
 void edges_ring(struct edges *all)
 {
 	const uint64_t one = 1;
@@ -203,29 +329,46 @@ void edges_ring(struct edges *all)
 	for (int i = 0; i < all->n; i++)
 		if (write(all->v[i].doorbell, &one, sizeof(one)) < 0)
 			continue;
+	ring_guests(all);
 }
 
-static void on_closed(uv_handle_t *h)
+static void closed_one(struct edges *all)
 {
-	struct edges *all = ((struct edge *)h->data)->all;
-
 	if (--all->open > 0)
 		return;
 	free(all->v);
 	free(all);
 }
 
+static void on_closed(uv_handle_t *h)
+{
+	closed_one(((struct edge *)h->data)->all);
+}
+
+static void on_listener_closed(uv_handle_t *h)
+{
+	closed_one(h->data);
+}
+
+static void close_edge(struct edge *ed)
+{
+	drop_answers(ed);
+	if (!ed->is_guest)
+		uv_close((uv_handle_t *)&ed->poll, on_closed);
+	else if (ed->is_taken && !ed->gone)
+		leave(ed);
+}
+
 void edges_free(struct edges *all)
 {
 	if (!all)
 		return;
-	for (int i = 0; i < all->n; i++) {
-		while (all->v[i].head)
-			drop_first(&all->v[i]);
-		uv_close((uv_handle_t *)&all->v[i].poll, on_closed);
-	}
-	if (all->n == 0) {
-		free(all->v);
-		free(all);
-	}
+	all->freed = true;
+	all->open++; /* ours, so that nothing goes before all is closed */
+	for (int i = 0; i < all->n + GUESTS_MAX; i++)
+		if (i < all->n || all->v[i].is_taken)
+			close_edge(&all->v[i]);
+	if (all->listen_fd >= 0)
+		uv_close((uv_handle_t *)&all->listener, on_listener_closed);
+	closed_one(all);
 }

@@ -26,6 +26,9 @@ typedef void edges_request_fn(void *arg, struct replyto to, const struct edgemsg
 int edges_new(uv_loop_t *loop, int n, const int *fds, const int *doorbells,
 	      edges_request_fn *fn, void *arg, struct edges **ret, struct err *e);
 
+/* Takes guests (wire/edgemsg.h) in from now on; the listener is borrowed. */
+int edges_listen(struct edges *all, int listen_fd, struct err *e);
+
 /* Tell the edges that this runner serves; they send again what has no answer. */
 void edges_hello(struct edges *all);
 

@@ -139,6 +139,9 @@ static int seal_descriptors(const struct runner_args *a, struct err *e)
 	if (io_set_cloexec(a->life_fd, true, e) < 0 ||
 	    (a->ready_fd >= 0 && io_set_cloexec(a->ready_fd, true, e) < 0))
 		return -1;
+	if (a->control_fd > 0 && (io_set_cloexec(a->control_fd, true, e) < 0 ||
+				  io_set_nonblock(a->control_fd, true, e) < 0))
+		return -1;
 	for (int i = 0; i < a->nedges; i++)
 		if (io_set_cloexec(a->edge_fds[i], true, e) < 0 ||
 		    io_set_cloexec(a->doorbell_fds[i], true, e) < 0 ||
@@ -194,8 +197,10 @@ static int set_up(struct runner *r, struct err *e)
 	if (turn_init(r, e) < 0 || tick_init(r, e) < 0 || watch_ends(r, e) < 0 ||
 	    control_new(&r->loop, &r->control, e) < 0)
 		return -1;
-	return edges_new(&r->loop, a->nedges, a->edge_fds, a->doorbell_fds, on_request, r,
-			 &r->edges, e);
+	if (edges_new(&r->loop, a->nedges, a->edge_fds, a->doorbell_fds, on_request, r,
+		      &r->edges, e) < 0)
+		return -1;
+	return a->control_fd > 0 ? edges_listen(r->edges, a->control_fd, e) : 0;
 }
 
 static void say_ready(const struct runner_args *a)

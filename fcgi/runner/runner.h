@@ -17,6 +17,7 @@ struct runner_args {
 	int ready_fd; /* write one byte when requests are served, then close; -1 */
 	int nedges;
 	const int *edge_fds;     /* the runner's ends of the pairs */
+	int control_fd;          /* listener of control.sock; <= 0: none */
 	const int *doorbell_fds; /* eventfds to ring after each commit */
 	const char *db_path;
 	const char *instance_id; /* 8 hex digits, fixed for the data folder */

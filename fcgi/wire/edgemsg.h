@@ -21,6 +21,9 @@
  * that has no answer yet, oldest first. So every request is idempotent: the
  * names of new things (run_id, session_id) are chosen by the edge.
  *
+ * A guest is a process on this machine that connected to control.sock: it may ask
+ * what an edge may, has no doorbell but MSG_BELL, and is told nothing of others.
+ *
  * MSG_RELAY is how one edge reaches the edge that holds a session's stream or an
  * awaited request: the runner gives its body to every edge, the sender too, and
  * looks at nothing but the session_id. Kinds (edge/relay.h): "frame" {"text"},
@@ -42,6 +45,7 @@ enum edgemsg_type {
 	MSG_STATUS,  /* {} -> {"backend":{"ok","message"},"store":{...},"metrics":text} */
 	MSG_RELAY,   /* {"session_id","kind",...} -> {}: to all edges, see below */
 	MSG_RELAYED, /* runner -> every edge, no answer: the body of a MSG_RELAY */
+	MSG_BELL,    /* runner -> guest, no answer: {}, something was committed */
 	/* The tools' arguments as in wire/filespec.h; none of them is stored. */
 	MSG_FILE_READ,  /* {"tenant","args"} -> {"path","size","offset","data"}, base64 */
 	MSG_FILE_WRITE, /* {"tenant","args"} -> {"path","size"} */
