@@ -178,25 +178,24 @@ static void on_poll(uv_poll_t *h, int status, int events)
 	take_requests(ed);
 }
 
-int edges_new(uv_loop_t *loop, int n, const int *fds, const int *doorbells,
-	      edges_request_fn *fn, void *arg, struct edges **ret, struct err *e)
+int edges_new(const struct edges_opts *o, struct edges **ret, struct err *e)
 {
 	struct edges *all = xcalloc(1, sizeof(*all));
 
-	all->v = xcalloc((size_t)n + GUESTS_MAX, sizeof(*all->v));
+	all->v = xcalloc((size_t)o->n + GUESTS_MAX, sizeof(*all->v));
 	all->listen_fd = -1;
-	all->fn = fn;
-	all->arg = arg;
+	all->fn = o->fn;
+	all->arg = o->arg;
 	*ret = all;
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < o->n; i++) {
 		struct edge *ed = &all->v[i];
 
-		*ed = (struct edge){.all = all, .index = i, .fd = fds[i]};
-		ed->doorbell = doorbells[i];
+		*ed = (struct edge){.all = all, .index = i, .fd = o->fds[i]};
+		ed->doorbell = o->doorbells[i];
 		ed->tail = &ed->head;
 		ed->poll.data = ed;
 		if (fcntl(ed->fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0 ||
-		    uv_poll_init(loop, &ed->poll, ed->fd) < 0)
+		    uv_poll_init(o->loop, &ed->poll, ed->fd) < 0)
 			return err_sys(e, "the pair of edge %d", i);
 		all->n = all->open = i + 1;
 	}

@@ -23,8 +23,14 @@ struct replyto {
 
 typedef void edges_request_fn(void *arg, struct replyto to, const struct edgemsg *m);
 
-int edges_new(uv_loop_t *loop, int n, const int *fds, const int *doorbells,
-	      edges_request_fn *fn, void *arg, struct edges **ret, struct err *e);
+struct edges_opts {
+	uv_loop_t *loop;
+	int n;
+	const int *fds, *doorbells; /* n each; borrowed for the call */
+	edges_request_fn *fn;
+	void *arg;
+};
+int edges_new(const struct edges_opts *o, struct edges **ret, struct err *e);
 
 /* Takes guests (wire/edgemsg.h) in from now on; the listener is borrowed. */
 int edges_listen(struct edges *all, int listen_fd, struct err *e);

@@ -184,11 +184,17 @@ static int set_up(struct runner *r, struct err *e)
 {
 	const struct runner_args *a = r->args;
 	const struct store_opts o = {.synchronous = r->conf->store_synchronous};
+	const struct edges_opts pairs = {.loop = &r->loop,
+					 .n = a->nedges,
+					 .fds = a->edge_fds,
+					 .doorbells = a->doorbell_fds,
+					 .fn = on_request,
+					 .arg = r};
 
 	umask(027);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ,
-	       SIG_IGN); /* a limit on file sizes is then an error like a full disk */
+	/* A limit on file sizes is then an error like a full disk. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (seal_descriptors(a, e) < 0 || make_artifacts_dir(r, e) < 0 ||
 	    store_open(a->db_path, &o, &r->store, e) < 0)
 		return -1;
@@ -197,8 +203,7 @@ static int set_up(struct runner *r, struct err *e)
 	if (turn_init(r, e) < 0 || tick_init(r, e) < 0 || watch_ends(r, e) < 0 ||
 	    control_new(&r->loop, &r->control, e) < 0)
 		return -1;
-	if (edges_new(&r->loop, a->nedges, a->edge_fds, a->doorbell_fds, on_request, r,
-		      &r->edges, e) < 0)
+	if (edges_new(&pairs, &r->edges, e) < 0)
 		return -1;
 	return a->control_fd > 0 ? edges_listen(r->edges, a->control_fd, e) : 0;
 }
