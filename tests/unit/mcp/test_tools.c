@@ -507,6 +507,183 @@ static void the_members_of_a_batch_take_their_turns(void **state)
 	mcp_call_free(c);
 }
 
+/* ---- the other tools */
+
+#define SOME_RUN  "run_0123456789abcdef0123456789abcdef"
+#define GET(more) CALL("get_run", "{\"run_id\":\"" SOME_RUN "\"" more "}")
+
+/* The result of a call that needs the runner's answer `ok` (JSON) or none (NULL). */
+static json_t *result_with(const char *body, const char *ok, const char *tool,
+			   bool is_error)
+{
+	struct mcp_call *c = NULL;
+	enum mcp_next next = post(body, &c);
+	json_t *result;
+
+	if (ok) {
+		assert_int_equal(next, MCP_SEND);
+		next = answer(c, &reads, MSG_OK, parsed(ok, strlen(ok)));
+	}
+	assert_int_equal(next, MCP_REPLY);
+	result = result_of(c, tool, is_error);
+	mcp_call_free(c);
+	return result;
+}
+
+static void get_run_tells_a_run_or_a_part_of_its_output(void **state)
+{
+	AUTO_JSON *run = run_in("completed", DONE);
+	AUTO_JSON *whole = NULL;
+	AUTO_JSON *part = NULL;
+	AUTO_JSON *rest = NULL;
+	AUTO_JSON *none = NULL;
+
+	(void)state;
+	json_object_set_new(json_array_get(at(run, "commands"), 0), "ended_at",
+			    json_string("2026"));
+	store.run = run;
+	store.output = "0123456789";
+	whole = result_with(GET(""), NULL, "get_run", false);
+	assert_string_equal(str_at(at(whole, "structuredContent"), "state"), "completed");
+	assert_true(json_is_object(at(at(whole, "structuredContent"), "final")));
+	part = result_with(GET(",\"offset\":2,\"max_bytes\":3"), NULL, "get_run", false);
+	assert_string_equal(str_at(at(at(part, "structuredContent"), "output"), "text"),
+			    "234");
+	assert_true(
+		json_is_false(at(at(at(part, "structuredContent"), "output"), "at_end")));
+	rest = result_with(GET(",\"offset\":5"), NULL, "get_run", false);
+	assert_true(
+		json_is_true(at(at(at(rest, "structuredContent"), "output"), "at_end")));
+	none = result_with(GET(",\"command\":7"), NULL, "get_run", true);
+	assert_non_null(strstr(words(none), "less than 1"));
+}
+
+static void get_run_waits_for_what_goes_on(void **state)
+{
+	AUTO_JSON *run = run_in("running", DONE);
+	AUTO_JSON *result = NULL;
+	struct mcp_call *c = NULL;
+
+	(void)state;
+	store.run = run;
+	assert_int_equal(post(GET(",\"wait_ms\":5000"), &c), MCP_AWAIT_RUN);
+	assert_string_equal(mcp_call_await(c).run_id, SOME_RUN);
+	assert_int_equal(mcp_call_await(c).timeout_ms, 5000);
+	json_object_set_new(run, "state", json_string("failed"));
+	assert_int_equal(mcp_call_run_done(c, &reads), MCP_REPLY);
+	result = result_of(c, "get_run", false); /* the run failed, not the look at it */
+	assert_string_equal(str_at(at(result, "structuredContent"), "state"), "failed");
+	mcp_call_free(c);
+	store.run = NULL;
+	json_decref(result_with(GET(",\"wait_ms\":5000"), NULL, "get_run", true));
+}
+
+static void sandboxes_come_in_pages(void **state)
+{
+	AUTO_JSON *first = NULL;
+	AUTO_JSON *second = NULL;
+	char body[300];
+
+	(void)state;
+	store.nrows = 70;
+	first = result_with(CALL("list_sandboxes", "{}"), NULL, "list_sandboxes", false);
+	assert_int_equal(json_array_size(at(at(first, "structuredContent"), "sandboxes")),
+			 50);
+	snprintf(body, sizeof(body), CALL("list_sandboxes", "{\"cursor\":\"%s\"}"),
+		 str_at(at(first, "structuredContent"), "next_cursor"));
+	second = result_with(body, NULL, "list_sandboxes", false);
+	assert_int_equal(
+		json_array_size(at(at(second, "structuredContent"), "sandboxes")), 20);
+	assert_null(json_object_get(at(second, "structuredContent"), "next_cursor"));
+}
+
+static void a_file_is_shown_as_what_it_is(void **state)
+{
+	static const struct {
+		const char *ok, *type, *note;
+	} cases[] = {
+		{"{\"path\":\"/a\",\"size\":2,\"offset\":0,\"data\":\"aGk=\"}", "text",
+		 NULL},
+		{"{\"path\":\"/a\",\"size\":9,\"offset\":3,\"data\":\"aGk=\"}", "text",
+		 "bytes 3 to 5 of 9; go on with offset 5"},
+		{"{\"path\":\"/a\",\"size\":0,\"offset\":0,\"data\":\"\"}", "text",
+		 "empty"},
+		{"{\"path\":\"/a\",\"size\":3,\"offset\":9,\"data\":\"\"}", "text",
+		 "only 3 bytes"},
+		{"{\"path\":\"/a\",\"size\":3,\"offset\":0,\"data\":\"AAEC\"}",
+		 "resource", NULL},
+		{"{\"path\":\"/a\",\"size\":8,\"offset\":0,\"data\":\"iVBORw0KGgo=\"}",
+		 "image", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mcp_call *c = NULL;
+		AUTO_JSON *reply = NULL;
+		const json_t *content, *last;
+
+		assert_int_equal(
+			post(CALL("read_file", "{\"identifier\":\"a\",\"path\":\"x\"}"),
+			     &c),
+			MCP_SEND);
+		assert_int_equal(mcp_call_message(c).type, MSG_FILE_READ);
+		assert_int_equal(answer(c, &reads, MSG_OK,
+					parsed(cases[i].ok, strlen(cases[i].ok))),
+				 MCP_REPLY);
+		reply = reply_json(c);
+		content = at(at(reply, "result"), "content");
+		last = json_array_get(content, json_array_size(content) - 1);
+		assert_string_equal(str_at(json_array_get(content, 0), "type"),
+				    cases[i].type);
+		if (cases[i].note)
+			assert_non_null(strstr(str_at(last, "text"), cases[i].note));
+		mcp_call_free(c);
+	}
+}
+
+static void what_a_run_left_is_linked_and_pictures_are_shown(void **state)
+{
+	AUTO_JSON *run = run_in("completed", DONE);
+	AUTO_JSON *result = NULL;
+	const json_t *content;
+
+	(void)state;
+	json_object_set_new(run, "identifier", json_string("a"));
+	json_object_set_new(run, "artifacts",
+			    json_pack("[{s:s,s:i,s:s},{s:s,s:i,s:s},{s:s,s:i,s:s}]",
+				      "path", "a.png", "size", 8, "url", "u", "path",
+				      "big.png", "size", 5000, "url", "u", "path", "c",
+				      "size", 1, "url", "u"));
+	store.run = run;
+	store.artifact = "\x89PNG\r\n\x1a\n";
+	store.artifact_n = 8;
+	result = result_with(GET(""), NULL, "get_run", false);
+	content = at(result, "content");
+	/* words, structured, a picture, and as many links as are allowed */
+	assert_int_equal(json_array_size(content), 5);
+	assert_string_equal(str_at(json_array_get(content, 2), "type"), "image");
+	assert_string_equal(str_at(json_array_get(content, 3), "type"), "resource_link");
+	assert_string_equal(str_at(json_array_get(content, 4), "name"), "big.png");
+}
+
+static void tools_that_are_not_offered_are_unknown(void **state)
+{
+	static char some[] = "get_run";
+	struct conf conf = fake_conf();
+	struct mcp_server *s = NULL;
+	struct err e = ERR_INIT;
+	struct mcp_http in = fake_http(SESSION_NEW, RUN(""));
+	struct mcp_call *c = NULL;
+
+	(void)state;
+	conf.tools = some;
+	assert_int_equal(mcp_server_new(&conf, &s, &e), 0);
+	assert_int_equal(mcp_post(s, &reads, &in, &c), MCP_REPLY);
+	assert_non_null(strstr(mcp_call_reply(c).body, "unknown tool"));
+	mcp_call_free(c);
+	mcp_server_free(s);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -527,6 +704,12 @@ int main(void)
 		TEST(delete_says_whether_there_was_one),
 		TEST(restart_shows_the_fresh_sandbox),
 		TEST(the_members_of_a_batch_take_their_turns),
+		TEST(get_run_tells_a_run_or_a_part_of_its_output),
+		TEST(get_run_waits_for_what_goes_on),
+		TEST(sandboxes_come_in_pages),
+		TEST(a_file_is_shown_as_what_it_is),
+		TEST(what_a_run_left_is_linked_and_pictures_are_shown),
+		TEST(tools_that_are_not_offered_are_unknown),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
