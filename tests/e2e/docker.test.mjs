@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What is the docker backend's own: what people and the engine do to its containers.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import fs from "node:fs";
+import net from "node:net";
 import path from "node:path";
+import tls from "node:tls";
 import { after, before, test } from "node:test";
 import { Server, run, until } from "./rig.mjs";
 import { Engine, ask, checkLeft } from "./with-docker.mjs";
@@ -270,4 +274,92 @@ test("a socket that is missing, or no engine, is named with what to do", async (
 			await s.stop();
 		}
 	}
+});
+
+// The engine's socket on a port of the loopback, through TLS when options are given.
+async function onTcp(options) {
+	const carry = (socket) => {
+		const to = net.connect(engine.socket);
+		for (const [a, b] of [[socket, to], [to, socket]]) a.on("error", () => b.destroy()).pipe(b);
+	};
+	const listener = (options ? tls.createServer(options, carry) : net.createServer({ allowHalfOpen: true }, carry)).listen(0, "127.0.0.1");
+	await once(listener, "listening");
+	return listener;
+}
+
+// A CA, a server's and a client's certificate, as Docker's documentation makes them.
+function makeCertificates(dir) {
+	fs.mkdirSync(dir);
+	const ssl = (...args) => execFileSync("openssl", args, { cwd: dir, stdio: ["ignore", "ignore", "ignore"] });
+	ssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=ca", "-keyout", "ca-key.pem", "-out", "ca.pem");
+	for (const [name, file, san] of [["server", "server", "subjectAltName=IP:127.0.0.1"], ["client", "", "extendedKeyUsage=clientAuth"]]) {
+		const [key, cert] = file ? [`${file}-key.pem`, `${file}-cert.pem`] : ["key.pem", "cert.pem"];
+		fs.writeFileSync(path.join(dir, "ext"), san);
+		ssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", `/CN=${name}`, "-keyout", key, "-out", "csr");
+		ssl("x509", "-req", "-in", "csr", "-CA", "ca.pem", "-CAkey", "ca-key.pem", "-CAcreateserial", "-days", "2", "-extfile", "ext", "-out", cert);
+	}
+}
+
+async function workOver(env) {
+	const s = await Server.start({ ...engine.env, ...env });
+	try {
+		const c = await s.connect();
+		const script = `${": filler\n".repeat(200000)}head -c 3000000 /dev/zero | tr '\\0' y; echo end >&2`;
+		const { final } = await run(c, "far", [script, "echo after"]);
+		assert.equal(final.commands[0].stdout_bytes, 3000000);
+		assert.equal(final.commands[0].stderr, "end\n");
+		assert.equal(final.commands[1].stdout, "after\n");
+		const made = await run(c, "far", ["head -c 20000000 /dev/urandom >/artifacts/big; sha256sum </artifacts/big"]);
+		const r = await s.get(`/artifacts/far/${made.run_id}/big`);
+		const { createHash } = await import("node:crypto");
+		assert.equal(`${createHash("sha256").update(Buffer.from(await r.arrayBuffer())).digest("hex")}  -\n`, made.final.commands[0].stdout);
+		await c.callTool({ name: "delete_sandbox", arguments: { identifier: "far" } });
+		await c.close();
+	} finally {
+		await s.stop();
+	}
+}
+
+test("an engine on a TCP port works, megabytes go both ways", async () => {
+	const listener = await onTcp();
+	try {
+		await workOver({ DOCKER_HOST: `tcp://127.0.0.1:${listener.address().port}` });
+	} finally {
+		listener.close();
+	}
+});
+
+test("an engine behind TLS works with the right certificates and is refused with others", async () => {
+	const dir = path.join(server.dir, "certs");
+	makeCertificates(dir);
+	const read = (name) => fs.readFileSync(path.join(dir, name));
+	const listener = await onTcp({ key: read("server-key.pem"), cert: read("server-cert.pem"), ca: read("ca.pem"), requestCert: true, rejectUnauthorized: true });
+	const env = { DOCKER_HOST: `tcp://127.0.0.1:${listener.address().port}`, DOCKER_TLS_VERIFY: "1", DOCKER_CERT_PATH: dir };
+	try {
+		await workOver(env);
+		const other = path.join(server.dir, "other certs");
+		makeCertificates(other);
+		const s = await Server.start({ ...engine.env, ...env, DOCKER_CERT_PATH: other }, { ready: false });
+		try {
+			await until("the reason", 15000, async () => /certificate/.test(await (await fetch(`${s.base}/readyz`)).text()));
+		} finally {
+			await s.stop();
+		}
+	} finally {
+		listener.close();
+	}
+});
+
+test("an engine that hangs is named, and served again when it goes on", async () => {
+	process.kill(engine.dockerd(), "SIGSTOP");
+	let s;
+	try {
+		s = await Server.start(engine.env, { ready: false });
+		await until("the reason", 25000, async () => /does not answer in time/.test(await (await fetch(`${s.base}/readyz`)).text()));
+	} finally {
+		process.kill(engine.dockerd(), "SIGCONT");
+	}
+	await s.waitReady();
+	await s.stop();
+	assert.equal((await one("hung", "echo on")).stdout, "on\n");
 });

@@ -96,6 +96,10 @@ export class Engine {
 		return { SANDBOX_BACKEND: "docker", DOCKER_HOST: `unix://${this.socket}`, SANDBOX_IMAGE: image, SANDBOX_NETWORK_MODE: "none" };
 	}
 
+	dockerd() {
+		return this.child.pid; // unshare has become it
+	}
+
 	async down(signal = "SIGTERM") {
 		if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill(signal);
 		await this.child.ended;
