@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs a command with a Docker engine of its own at hand, and the suites' servers set to
-// use it:   node with-docker.mjs COMMAND [ARG...]
+// Runs a command with an engine of its own at hand, and the suites' servers set to use
+// it:   node with-docker.mjs [--podman] COMMAND [ARG...]
 // The engine has a socket, data folder and network namespace of its own, so that one
 // which is already on the machine is never touched, nor its bridge and firewall. The
 // sandboxes' image is the local backend's root file system, imported once and kept in
@@ -31,12 +31,20 @@ export function ask(socketPath, method, where, body) {
 }
 
 export class Engine {
-	static async start(args = []) {
-		const engine = new Engine();
-		engine.top = path.join(cache, "docker");
-		engine.run = fs.mkdtempSync("/run/mcp-test-docker-");
-		engine.socket = path.join(engine.run, "docker.sock");
-		engine.args = args;
+	name = "docker";
+
+	// ip netns would leave a name behind; unshare leaves nothing.
+	command() {
+		return { file: "unshare", args: ["--net", "dockerd", "-H", `unix://${this.socket}`,
+			"--data-root", path.join(this.top, "data"), "--exec-root", path.join(this.run, "exec"),
+			"--pidfile", path.join(this.run, "pid"), "--iptables=false", "--ip6tables=false"] };
+	}
+
+	static async start() {
+		const engine = new this();
+		engine.top = path.join(cache, engine.name);
+		engine.run = fs.mkdtempSync("/run/mcp-test-engine-");
+		engine.socket = path.join(engine.run, "engine.sock");
 		fs.mkdirSync(engine.top, { recursive: true, mode: 0o700 });
 		// Two engines on one data folder would ruin it.
 		engine.lock = spawn("flock", [path.join(engine.top, "lock"), "sh", "-c", "echo locked; exec cat"], { stdio: ["pipe", "pipe", "inherit"] });
@@ -63,15 +71,12 @@ export class Engine {
 	async up() {
 		const log = path.join(this.run, "log");
 		const out = fs.openSync(log, "a");
-		// ip netns would leave a name behind; unshare leaves nothing.
-		this.child = spawn("unshare", ["--net", "dockerd", "-H", `unix://${this.socket}`,
-			"--data-root", path.join(this.top, "data"), "--exec-root", path.join(this.run, "exec"),
-			"--pidfile", path.join(this.run, "pid"), "--iptables=false", "--ip6tables=false", ...this.args],
-			{ stdio: ["ignore", out, out], detached: true });
+		const { file, args, env } = this.command();
+		this.child = spawn(file, args, { stdio: ["ignore", out, out], detached: true, env: { ...process.env, ...env } });
 		fs.closeSync(out);
 		this.child.ended = once(this.child, "exit");
 		await until("the engine", 60000, async () => {
-			if (this.child.exitCode !== null) throw new Error(`dockerd ended:\n${fs.readFileSync(log, "utf8").slice(-4000)}`);
+			if (this.child.exitCode !== null) throw new Error(`the engine ended:\n${fs.readFileSync(log, "utf8").slice(-4000)}`);
 			return (await ask(this.socket, "GET", "/_ping")).status === 200;
 		});
 	}
@@ -90,6 +95,8 @@ export class Engine {
 			r.on("error", reject);
 			tar.stdout.pipe(r);
 		});
+		// Podman takes the tag of an import for latest.
+		await ask(this.socket, "POST", `/images/${name}:latest/tag?repo=${name}&tag=${tag}`);
 	}
 
 	get env() {
@@ -134,6 +141,31 @@ export class Engine {
 	}
 }
 
+export class Podman extends Engine {
+	name = "podman";
+
+	command() {
+		const file = (name, text) => {
+			const where = path.join(this.run, name);
+			fs.writeFileSync(where, text);
+			return where;
+		};
+		// crun refuses hybrid control groups; a container may not ask for more files
+		// than this process has.
+		const files = execFileSync("bash", ["-c", "ulimit -Hn"]).toString().trim();
+		return {
+			file: "unshare",
+			args: ["--net", "podman", "--tmpdir", path.join(this.run, "tmp"), "--network-config-dir", path.join(this.run, "net"),
+				"system", "service", "-t", "0", `unix://${this.socket}`],
+			env: {
+				CONTAINERS_CONF: file("containers.conf", `[containers]\ndefault_ulimits = ["nofile=${files}:${files}", "nproc=4096:4096"]\n` +
+					'[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'),
+				CONTAINERS_STORAGE_CONF: file("storage.conf", `[storage]\ndriver = "overlay"\nrunroot = "${this.run}/exec"\ngraphroot = "${this.top}/data"\n`),
+			},
+		};
+	}
+}
+
 // A stopped server's sandboxes are stopped and keep their files; their data folder is
 // gone, so they go too. Anything else that is left is a fault.
 export async function checkLeft(engine) {
@@ -146,11 +178,13 @@ export async function checkLeft(engine) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-	const engine = await Engine.start();
+	const args = process.argv.slice(2);
+	const engine = await (args[0] === "--podman" ? Podman : Engine).start();
+	if (args[0] === "--podman") args.shift();
 	let code = 1;
 	try {
 		await engine.import();
-		const child = spawn(process.argv[2], process.argv.slice(3), {
+		const child = spawn(args[0], args.slice(1), {
 			stdio: "inherit",
 			env: { ...process.env, MCP_TEST_ENV: JSON.stringify(engine.env), MCP_TEST_ENGINE: engine.socket },
 		});
