@@ -48,7 +48,7 @@ ALL_CFLAGS := -std=gnu17 $(WARN) $(OPT_$(V)) $(CFLAGS)
 LDLIBS += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -pthread
 
 .PHONY: build unit unit-programs e2e test asan tsan corpora fuzz fuzzers lint check coverage bench fmt docs compdb \
-	install run dev bootstrap clean help
+	install run dev bootstrap clean help docker-build-sandbox
 .DELETE_ON_ERROR:
 .SECONDARY:
 build: $(B)/mcp-sandboxd $(B)/mcp-sandboxd-agent ## compile the server and the agent
@@ -127,6 +127,8 @@ compdb: ## compile_commands.json for editors
 	@{ sep='['; for f in $(ALL_C); do printf '%s\n{"directory": "%s", "file": "%s", "command": "cc -std=gnu17 %s -c %s"}' \
 	 "$$sep" "$(CURDIR)" "$$f" "$(CPPFLAGS)" "$$f"; sep=','; done; echo; echo ']'; } >compile_commands.json
 
+docker-build-sandbox: ; docker build $(if $(BASE),--build-arg BASE=$(BASE)) -t mcp-sandbox:latest -f deploy/docker/sandbox.Dockerfile deploy/docker ## the sandboxes' image, from BASE
+
 prefix ?= /usr
 libdir = $(DESTDIR)$(prefix)/lib/mcp-sandboxd
 docdir = $(DESTDIR)$(prefix)/share/doc/mcp-sandboxd
@@ -134,6 +136,7 @@ install: build ## into DESTDIR and prefix (/usr)
 	install -D -m 0755 -t $(libdir) $(B)/mcp-sandboxd $(B)/mcp-sandboxd-agent
 	install -D -m 0755 -t $(libdir)/scripts scripts/render-nginx
 	install -D -m 0644 -t $(libdir)/scripts scripts/lib.sh
+	install -D -m 0644 -t $(libdir) deploy/docker/sandbox.Dockerfile
 	install -D -m 0644 -t $(libdir)/nginx nginx/*.in
 	install -d $(DESTDIR)$(prefix)/sbin
 	ln -sf ../lib/mcp-sandboxd/mcp-sandboxd $(DESTDIR)$(prefix)/sbin/mcp-sandboxd
@@ -142,4 +145,4 @@ install: build ## into DESTDIR and prefix (/usr)
 	install -D -m 0644 -t $(docdir)/docs docs/*.md
 	install -D -m 0644 -t $(docdir)/docs/decisions docs/decisions/*.md
 clean: ; rm -rf build compile_commands.json ## remove what was built
-help: ; @sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | sort ## list the targets
+help: ; @sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | sort ## list the targets
