@@ -369,16 +369,15 @@ static void wake(struct pump *p)
 	while (n < 0 && errno == EINTR);
 }
 
-int pump_add(struct pump *p, struct hijack *j, const struct pump_codec *codec,
-	     void *state, const struct buf *ready, int *ret_fd, struct err *e)
+int pump_add(struct pump *p, const struct pump_stream *stream, int *ret_fd, struct err *e)
 {
 	struct piped *s = xcalloc(1, sizeof *s);
 	int pair[2] = {-1, -1}, rc, i;
 
-	*s = (struct piped){.far = j,
+	*s = (struct piped){.far = stream->hijack,
 			    .near = -1,
-			    .codec = codec,
-			    .state = state,
+			    .codec = stream->codec,
+			    .state = stream->state,
 			    .in = {.b = BUF_INIT(HOLD_MAX)},
 			    .out = {.b = BUF_INIT(HOLD_MAX)}};
 	for (i = 0; i < SIDE_COUNT; i++)
@@ -391,7 +390,7 @@ int pump_add(struct pump *p, struct hijack *j, const struct pump_codec *codec,
 	}
 	s->near = pair[1];
 	*ret_fd = pair[0];
-	buf_add(&s->in.b, ready->p, ready->len);
+	buf_add(&s->in.b, stream->ready->p, stream->ready->len);
 	pthread_mutex_lock(&p->lock);
 	s->next = p->fresh;
 	p->fresh = s;

@@ -27,12 +27,19 @@ struct pump_codec {
 
 int pump_start(struct pump **ret, struct err *e);
 
+struct pump_stream {
+	struct hijack *hijack;
+	const struct pump_codec *codec;
+	void *state;             /* the codec's */
+	const struct buf *ready; /* plain bytes that came already; borrowed */
+};
+
 /*
- * Takes j and state, also when it fails. `ready`: plain bytes that came already.
- * *ret_fd: CLOEXEC, non-blocking. Any thread.
+ * Takes hijack and state, also when it fails. *ret_fd: CLOEXEC, non-blocking. Any
+ * thread.
  */
-int pump_add(struct pump *p, struct hijack *j, const struct pump_codec *codec,
-	     void *state, const struct buf *ready, int *ret_fd, struct err *e);
+int pump_add(struct pump *p, const struct pump_stream *stream, int *ret_fd,
+	     struct err *e);
 
 /* Ends all streams and the thread. NULL is fine. */
 void pump_stop(struct pump *p);

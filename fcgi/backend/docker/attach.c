@@ -98,7 +98,12 @@ static int attach_once(struct docker *d, const char *name, int *ret_fd, struct e
 		return -1;
 	m = xcalloc(1, sizeof *m);
 	if (first_bytes(j, m, &ready, e) == 0)
-		return pump_add(d->pump, j, &mux_codec, m, &ready, ret_fd, e);
+		return pump_add(d->pump,
+				&(struct pump_stream){.hijack = j,
+						      .codec = &mux_codec,
+						      .state = m,
+						      .ready = &ready},
+				ret_fd, e);
 	hijack_close(j);
 	free(m);
 	return -1;

@@ -34,9 +34,11 @@ int container_parse(const json_t *root, struct container *ret, struct err *e)
 	const char *error = json_get_string(state, "Error");
 	json_int_t pid = json_integer_value(json_object_get(state, "Pid"));
 
-	if (!id || !*id || strlen(id) > ID_MAX || !json_is_object(state))
-		return err_set(e, ERR_BACKEND,
-			       "the engine's description of a container is none");
+	if (!id || !*id || strlen(id) > ID_MAX || !json_is_object(state)) {
+		err_set(e, ERR_BACKEND,
+			"the engine's description of a container is none");
+		return -1;
+	}
 	*ret = (struct container){
 		.id = xstrdup(id),
 		.instance = label(labels, "mcp.instance"),

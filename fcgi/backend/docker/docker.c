@@ -127,12 +127,11 @@ static int docker_create(struct backend *b, const struct sandbox_spec *spec,
 			c.exit_code, *c.error ? ": " : "", c.error);
 		return err_wrap(e, "start the sandbox");
 	}
-	*ret = (struct sandbox_info){.name = xstrdup(spec->name),
-				     .container_id = MOVE(c.id),
-				     .image = MOVE(c.image),
-				     .policy_fingerprint = MOVE(c.fingerprint),
-				     .running = true,
-				     .fresh = is_new};
+	*ret = (struct sandbox_info){.running = true, .fresh = is_new};
+	ret->name = xstrdup(spec->name);
+	ret->container_id = MOVE(c.id);
+	ret->image = MOVE(c.image);
+	ret->policy_fingerprint = MOVE(c.fingerprint);
 	return 0;
 }
 

@@ -42,15 +42,16 @@ static int on_data(void *arg, const char *p, size_t n, struct err *e)
 }
 
 /* A long call whose answer is lines of progress. */
-static int long_call(struct docker *d, struct engine_call *c, struct err *e)
+static int long_call(struct docker *d, const struct engine_call *what, struct err *e)
 {
 	struct joblines lines = JOBLINES_INIT(say, d);
+	struct engine_call c = *what;
 	int rc;
 
-	c->timeout_ms = BUILD_MS;
-	c->on_data = on_data;
-	c->arg = &lines;
-	rc = engine_call(&d->engine, c, NULL, e);
+	c.timeout_ms = BUILD_MS;
+	c.on_data = on_data;
+	c.arg = &lines;
+	rc = engine_call(&d->engine, &c, NULL, e);
 	if (rc == 0)
 		rc = joblines_end(&lines, e);
 	joblines_release(&lines);

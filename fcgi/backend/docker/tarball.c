@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct header) == BLOCK, "a tar header is one block");
 static void add_header(struct buf *b, const char *name, char type, mode_t mode, size_t n)
 {
 	struct header h;
-	const unsigned char *p = (const unsigned char *)&h;
+	const unsigned char *p;
 	unsigned sum = 0;
 	size_t i;
 
@@ -32,6 +32,7 @@ static void add_header(struct buf *b, const char *name, char type, mode_t mode, 
 	h.type = type;
 	memcpy(h.magic, "ustar", sizeof h.magic);
 	memcpy(h.version, "00", sizeof h.version);
+	p = (const unsigned char *)&h;
 	for (i = 0; i < sizeof h; i++)
 		sum += p[i];
 	snprintf(h.sum, sizeof h.sum, "%06o", sum & 0777777);

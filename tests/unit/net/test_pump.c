@@ -126,8 +126,13 @@ static int pumped(struct http *h, struct pump *p)
 
 	if (upgrade(h, &j, &refusal, &e) < 0)
 		fail_msg("upgrade: %s", e.msg);
-	assert_int_equal(pump_add(p, j, &codec, xcalloc(1, sizeof(struct muxframe)),
-				  &ready, &fd, &e),
+	assert_int_equal(pump_add(p,
+				  &(struct pump_stream){
+					  .hijack = j,
+					  .codec = &codec,
+					  .state = xcalloc(1, sizeof(struct muxframe)),
+					  .ready = &ready},
+				  &fd, &e),
 			 0);
 	return fd;
 }
