@@ -120,6 +120,8 @@ static void work_list(struct control_job *cj)
 
 struct orphan_job {
 	struct control_job job;
+	struct orphan_job *next; /* of the runner's */
+	struct runner *r;
 	struct backend *b;
 	char *name;
 	int rc;
@@ -137,11 +139,25 @@ static void work_orphan(struct control_job *cj)
 static void done_orphan(struct control_job *cj)
 {
 	struct orphan_job *j = (struct orphan_job *)cj;
+	struct runner *r = j->r;
+	struct orphan_job **p = &r->orphans;
 
 	if (j->rc < 0)
 		log_error("remove the unknown sandbox %s: %s", j->name, j->e.msg);
+	while (*p != j)
+		p = &(*p)->next;
+	*p = j->next;
 	free(j->name);
 	free(j);
+	sandboxes_kick_all(r); /* one of its name may wait */
+}
+
+bool recovery_is_removing(const struct runner *r, const char *name)
+{
+	for (const struct orphan_job *j = r->orphans; j; j = j->next)
+		if (strcmp(j->name, name) == 0)
+			return true;
+	return false;
 }
 
 static void remove_orphan(struct runner *r, const char *name)
@@ -150,8 +166,11 @@ static void remove_orphan(struct runner *r, const char *name)
 
 	log_warn("sandbox %s is not in the database; removing it", name);
 	j->job = (struct control_job){.work = work_orphan, .done = done_orphan};
+	j->r = r;
 	j->b = r->backend;
 	j->name = xstrdup(name);
+	j->next = r->orphans;
+	r->orphans = j;
 	control_submit(r->control, &j->job);
 }
 

@@ -19,6 +19,12 @@ void recovery_begin(struct runner *r);
  */
 void recovery_stop_strangers(struct runner *r);
 
+/*
+ * A sandbox of this name that the store does not know is being removed. Nothing
+ * may be begun under the name until then; the kick that follows says when.
+ */
+bool recovery_is_removing(const struct runner *r, const char *name);
+
 /* Once in a while: a backend that could not be opened is tried again. */
 void recovery_retry_backend(struct runner *r);
 

@@ -11,6 +11,7 @@
 #include "runner/agentlink.h"
 #include "runner/filejob.h"
 #include "runner/hash.h"
+#include "runner/recovery.h"
 #include "runner/runs.h"
 #include "runner/sandboxjob.h"
 #include "runner/turn.h"
@@ -630,6 +631,9 @@ void sandbox_kick(struct sandbox *sb)
 	struct runner *r = sb->r;
 
 	if (r->phase == PHASE_STOPPING || r->phase == PHASE_STORE_FAILED)
+		return;
+	/* Its name is taken by one that is being removed: a create would be undone. */
+	if (sb->state == SANDBOX_ABSENT && recovery_is_removing(r, sb->name))
 		return;
 	/* A delete that an earlier runner had accepted waits for the backend, too. */
 	if (sb->remove_next && !sb->job && sb->state != SANDBOX_DELETING && r->backend &&

@@ -25,6 +25,7 @@
 struct runner;
 struct sync;
 struct filejob;
+struct orphan_job;
 
 /* One output stream of one command; output.c. */
 struct stream {
@@ -162,9 +163,10 @@ struct runner {
 	uv_signal_t on_term, on_int, on_usr1;
 	uv_poll_t life;
 	int64_t next_reap, next_sweep, next_sessions, next_beat;
-	bool reconciled;     /* the backend's list was compared with the store */
-	bool opening;        /* a control thread opens the backend */
-	uint32_t generation; /* of what is in memory: a reset begins a new one */
+	bool reconciled;            /* the backend's list was compared with the store */
+	bool opening;               /* a control thread opens the backend */
+	struct orphan_job *orphans; /* unknown sandboxes that are being removed */
+	uint32_t generation;        /* of what is in memory: a reset begins a new one */
 	bool sweeping;
 	int64_t stop_by_mono, stop_hard_mono;
 	int nstopping; /* sandboxes without a record that are being stopped */

@@ -43,6 +43,7 @@ static int fake_oom_delay_ms;         /* between a command's start and its commi
 static const char *fake_create_fails; /* the words it fails with */
 static const char *fake_open_fails;
 static int fake_open_delay_ms;
+static int fake_remove_delay_ms;
 static bool fake_list_outdated; /* what runs was made under another policy */
 
 /* Sandboxes evil-X have a false agent: this, for each connection, in a thread. */
@@ -308,6 +309,8 @@ static inline int fake_remove(struct backend *b, const char *name, bool *ret_exi
 	AUTO_FREE char *dir = xasprintf("%s/%s", ((struct fake_backend *)b)->dir, name);
 
 	*ret_existed = io_exists(dir);
+	if (fake_remove_delay_ms)
+		usleep((useconds_t)fake_remove_delay_ms * 1000);
 	if (fake_stop(b, name, e) < 0)
 		return -1;
 	return io_rmtree(dir, e);

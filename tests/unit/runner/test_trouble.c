@@ -306,6 +306,23 @@ static void a_stop_while_the_backend_opens_leaves_nothing_running(void **state)
 	rig_start(t);
 }
 
+/* Its sandbox would else be removed as the unknown one. */
+static void a_run_waits_for_the_removal_of_an_unknown_sandbox_of_its_name(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+
+	rig_run(t, id, TRUE);
+	rig_wait(t, id);
+	rig_end(t, SIGKILL);
+	admin(t, "DELETE FROM sandboxes");
+	fake_remove_delay_ms = 500;
+	rig_start(t);
+	wait_until(t, "backend", true);
+	rig_run(t, id, "{'identifier':'a','commands':[{'argv':['sleep','1']}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+}
+
 /* What runs may end as it began; what comes then begins under the new policy. */
 static void a_sandbox_of_another_policy_is_started_again_when_it_is_idle(void **state)
 {
@@ -409,6 +426,7 @@ int main(void)
 		TEST(half_a_character_outlives_connection_and_runner),
 		TEST(a_stop_while_the_backend_opens_leaves_nothing_running),
 		TEST(a_sandbox_of_another_policy_is_started_again_when_it_is_idle),
+		TEST(a_run_waits_for_the_removal_of_an_unknown_sandbox_of_its_name),
 		TEST(two_identifiers_never_share_a_sandbox),
 		TEST(many_large_scripts_at_once_all_run),
 		TEST(a_lowered_cap_cuts_what_runs_and_breaks_nothing),
