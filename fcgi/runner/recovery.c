@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "runner/reserve.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
 #include "runner/turn.h"
@@ -191,6 +192,18 @@ static const struct sandbox_info *info_of(const struct sandbox_list *l, const ch
 	return NULL;
 }
 
+static const char *why_gone(const struct runner *r, const struct sandbox_info *i)
+{
+	if (!i)
+		return "the sandbox was removed while the server was away, with its "
+		       "files: run the command again, in a fresh one";
+	if (r->short_of_room)
+		return "the server's disk is full, so the sandbox was stopped; its "
+		       "files are kept: delete_sandbox makes room";
+	return "the sandbox was stopped while the server was away; its files are "
+	       "kept: run the command again";
+}
+
 static void reconcile_one(struct runner *r, struct sandbox *sb,
 			  const struct sandbox_list *l)
 {
@@ -205,11 +218,7 @@ static void reconcile_one(struct runner *r, struct sandbox *sb,
 		sandbox_adopt(sb);
 		return;
 	}
-	runs_lose(sb,
-		  i ? "the sandbox was stopped while the server was away; its files are "
-		      "kept: run the command again"
-		    : "the sandbox was removed while the server was away, with its "
-		      "files: run the command again, in a fresh one");
+	runs_lose(sb, why_gone(r, i));
 	if (sb->has_row && store_sandbox_set_state(r->store, sb->tenant, sb->identifier,
 						   STORE_SANDBOX_STOPPED, NULL, &e) < 0)
 		log_error("sandbox %s: %s", sb->name, e.msg);
@@ -293,6 +302,8 @@ static void done_list(struct control_job *cj)
 			log_error("stopping: %s", j->e.msg);
 		else
 			stop_strangers(r, &j->list);
+	} else if (r->phase == PHASE_STORE_FAILED && r->making_room) {
+		stop_strangers(r, &j->list);
 	} else if (r->phase == PHASE_STOPPING) {
 		/* Asked for before: recovery_stop_strangers() asks again. */
 		r->reconciled = false;
@@ -355,12 +366,26 @@ void recovery_begin(struct runner *r)
 	r->phase = PHASE_SERVING;
 	r->reconciled = false;
 	r->store_words[0] = '\0';
+	reserve_keep(r); /* an earlier runner's is taken over before the first write */
 	load_sandboxes(r);
 	load_runs(r);
 	if (r->backend)
 		list_sandboxes(r);
 	else if (!r->opening)
 		open_backend(r);
+}
+
+/* First nothing may run that could fill it again, then there is room. */
+static void make_room(struct runner *r)
+{
+	if (r->making_room) {
+		r->making_room = false;
+		reserve_give_up(r);
+		return;
+	}
+	r->making_room = true;
+	if (r->backend)
+		list_sandboxes(r);
 }
 
 /* A real row, so that a disk that is still full says so. */
@@ -385,8 +410,11 @@ static void try_store(uv_timer_t *t)
 	    store_commit(r->store, &info, &e) < 0) {
 		store_commit(r->store, &info, &ignored); /* begins afresh */
 		snprintf(r->store_words, sizeof(r->store_words), "%s", e.msg);
+		if (reserve_is_due(r))
+			make_room(r);
 		return;
 	}
+	r->making_room = false;
 	log_info("the database can be written again");
 	uv_timer_stop(t);
 	recovery_begin(r);
@@ -400,6 +428,7 @@ void recovery_store_failed(struct runner *r, const struct err *why)
 	if (r->phase == PHASE_STOPPING)
 		return; /* nothing is left to be saved */
 	r->phase = PHASE_STORE_FAILED;
+	(void)reserve_is_due(r); /* since when */
 	r->generation++;
 	r->reconciled = false;
 	runs_drop_all(r);

@@ -226,12 +226,20 @@ static void read_gauges(struct runner *r, struct metrics_gauges *g)
 			g->active_sandboxes += sb->state != SANDBOX_ABSENT;
 }
 
+static const char *store_state(const struct runner *r)
+{
+	if (r->store_words[0])
+		return r->store_words;
+	return r->short_of_room ? "the disk is full; nothing new is begun" : "ready";
+}
+
 static int on_status(struct runner *r, struct replyto to, const json_t *body,
 		     struct err *e)
 {
 	AUTO_BUF text = BUF_INIT(METRICS_MAX);
 	struct metrics_gauges g = {0};
 	bool up = r->backend && r->reconciled;
+	bool waits = r->backend && r->phase == PHASE_STORE_FAILED;
 
 	(void)body;
 	(void)e;
@@ -239,19 +247,23 @@ static int on_status(struct runner *r, struct replyto to, const json_t *body,
 	metrics_text(&r->metrics, &g, &text);
 	edges_ok(r->edges, to,
 		 json_pack("{s:{s:b,s:s},s:{s:b,s:s},s:s}", "backend", "ok", up,
-			   "message", up ? "ready" : r->backend_words, "store", "ok",
-			   r->phase != PHASE_STORE_FAILED, "message",
-			   r->store_words[0] ? r->store_words : "ready", "metrics",
-			   text.p));
+			   "message",
+			   up      ? "ready"
+			   : waits ? "waits for the database"
+				   : r->backend_words,
+			   "store", "ok",
+			   r->phase != PHASE_STORE_FAILED && !r->short_of_room, "message",
+			   store_state(r), "metrics", text.p));
 	return 0;
 }
 
 struct handler {
 	int (*fn)(struct runner *, struct replyto, const json_t *, struct err *);
 	bool writes;
+	bool fills; /* not while the disk is full */
 };
 static const struct handler handlers[MSG_TYPE_COUNT] = {
-	[MSG_RUN] = {on_run, true},
+	[MSG_RUN] = {on_run, true, true},
 	[MSG_CANCEL] = {on_cancel, true},
 	[MSG_DELETE] = {on_delete, true},
 	[MSG_RESTART] = {on_restart, true},
@@ -262,7 +274,7 @@ static const struct handler handlers[MSG_TYPE_COUNT] = {
 	[MSG_RELAY] = {on_relay, false},
 	/* They need the sandboxes, which are forgotten while the store fails. */
 	[MSG_FILE_READ] = {on_file_read, true},
-	[MSG_FILE_WRITE] = {on_file_write, true},
+	[MSG_FILE_WRITE] = {on_file_write, true, true},
 	[MSG_FILE_LIST] = {on_file_list, true},
 };
 
@@ -271,9 +283,13 @@ static int may(const struct runner *r, const struct handler *h, struct err *e)
 	if (!h->fn)
 		return err_set(e, ERR_INVALID, "no such request");
 	if (h->writes && r->phase == PHASE_STORE_FAILED)
-		return err_set(e, ERR_STORE,
+		return err_set(e, ERR_BUSY,
 			       "the database cannot be written (%s); try again later",
 			       r->store_words);
+	if (h->fills && r->short_of_room)
+		return err_set(e, ERR_BUSY,
+			       "the server's disk is full; delete_sandbox frees what a "
+			       "sandbox holds");
 	if (h->writes && r->phase == PHASE_STOPPING)
 		return err_set(e, ERR_BUSY, "the server is stopping; try again later");
 	return 0;

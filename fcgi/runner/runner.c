@@ -242,6 +242,7 @@ static void tear_down(struct runner *r)
 		r->backend->ops->close(r->backend);
 	store_close(r->store);
 	free(r->artifacts_dir);
+	free(r->reserve_path);
 	free(r);
 }
 

@@ -163,6 +163,11 @@ struct runner {
 	uv_signal_t on_term, on_int, on_usr1;
 	uv_poll_t life;
 	int64_t next_reap, next_sweep, next_sessions, next_beat;
+	bool has_reserve;   /* reserve.c: room for the database is kept */
+	bool short_of_room; /* the disk is full; only what makes room is accepted */
+	bool making_room;   /* all sandboxes are being stopped for it */
+	char *reserve_path;
+	int64_t full_since_mono;    /* the disk is full since then; 0: it is not */
 	bool reconciled;            /* the backend's list was compared with the store */
 	bool opening;               /* a control thread opens the backend */
 	struct orphan_job *orphans; /* unknown sandboxes that are being removed */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "runner/recovery.h"
+#include "runner/reserve.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
 #include "runner/turn.h"
@@ -191,6 +192,7 @@ static void expire_sessions(struct runner *r, int64_t now)
 
 static void beat(struct runner *r, int64_t mono)
 {
+	reserve_keep(r);
 	sandboxes_heartbeat(r, mono);
 	runs_guard(r, mono);
 	recovery_retry_backend(r);

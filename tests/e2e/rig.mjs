@@ -93,9 +93,9 @@ export async function* sse(response) {
 }
 
 export class Server {
-	static async start(env = {}, { ready = true } = {}) {
+	static async start(env = {}, { ready = true, where = process.env.MCP_TEST_DIR ?? os.tmpdir() } = {}) {
 		const s = new Server();
-		s.dir = fs.mkdtempSync(path.join(process.env.MCP_TEST_DIR ?? os.tmpdir(), "mcp e2e "));
+		s.dir = fs.mkdtempSync(path.join(where, "mcp e2e "));
 		fs.chmodSync(s.dir, 0o755);
 		s.dataDir = path.join(s.dir, "data");
 		s.port = await freePort();
