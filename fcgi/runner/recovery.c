@@ -243,7 +243,7 @@ static void reconcile(struct runner *r, const struct sandbox_list *l)
 
 struct stop_job {
 	struct control_job job;
-	struct runner *r;
+	struct backend *b;
 	char *name;
 	struct err e;
 	int rc;
@@ -252,9 +252,8 @@ struct stop_job {
 static void work_stop(struct control_job *cj)
 {
 	struct stop_job *j = (struct stop_job *)cj;
-	struct backend *b = j->r->backend;
 
-	j->rc = b->ops->stop(b, j->name, &j->e);
+	j->rc = j->b->ops->stop(j->b, j->name, &j->e);
 }
 
 static void done_stop(struct control_job *cj)
@@ -263,7 +262,6 @@ static void done_stop(struct control_job *cj)
 
 	if (j->rc < 0)
 		log_error("stop sandbox %s: %s", j->name, j->e.msg);
-	j->r->nstopping--;
 	free(j->name);
 	free(j);
 }
@@ -278,9 +276,8 @@ static void stop_strangers(struct runner *r, const struct sandbox_list *l)
 			continue;
 		j = xcalloc(1, sizeof(*j));
 		j->job = (struct control_job){.work = work_stop, .done = done_stop};
-		j->r = r;
+		j->b = r->backend;
 		j->name = xstrdup(l->v[i].name);
-		r->nstopping++;
 		control_submit(r->control, &j->job);
 	}
 }

@@ -74,6 +74,8 @@ static void on_leave_signal(uv_signal_t *h, int signum)
 	r->stop_look.data = r;
 	uv_timer_start(&r->stop_look, on_leave_look, 0, LEAVE_LOOK_MS);
 }
+
+/* Until no control thread is at work: only then can the backend be closed. */
 static void on_stop_look(uv_timer_t *t)
 {
 	struct runner *r = t->data;
@@ -85,9 +87,16 @@ static void on_stop_look(uv_timer_t *t)
 		/* What runs unknown to us: not yet adopted, or the store had failed. */
 		recovery_stop_strangers(r);
 	}
-	if (now >= r->stop_by_mono || (r->sandboxes_stopped && !sandboxes_busy(r) &&
-				       !r->opening && r->nstopping == 0))
-		uv_stop(&r->loop);
+	if (now < r->stop_by_mono &&
+	    (!r->sandboxes_stopped || control_pending(r->control) > 0))
+		return;
+	/* A create whose record a failing store had dropped may have ended since. */
+	if (now < r->stop_by_mono && !r->looked_again) {
+		r->looked_again = true;
+		recovery_stop_strangers(r);
+		return;
+	}
+	uv_stop(&r->loop);
 }
 
 static void on_stop_signal(uv_signal_t *h, int signum)
@@ -220,9 +229,10 @@ static void say_ready(const struct runner_args *a)
 static void tear_down(struct runner *r)
 {
 	turn_commit(r);
-	/* A backend that still holds a thread is left to its fate. */
-	if (control_pending(r->control) > 0)
+	if (control_pending(r->control) > 0) {
+		log_warn("the backend is still at work; it is left as it is");
 		_exit(0);
+	}
 	runs_drop_all(r);
 	sandboxes_drop_all(r);
 	turn_commit(r);

@@ -174,8 +174,8 @@ struct runner {
 	uint32_t generation;        /* of what is in memory: a reset begins a new one */
 	bool sweeping;
 	int64_t stop_by_mono, stop_hard_mono;
-	int nstopping; /* sandboxes without a record that are being stopped */
 	bool sandboxes_stopped;
+	bool looked_again; /* for sandboxes without a record, at the end of a stop */
 
 	bool dirty;      /* something was written in this turn */
 	bool wants_hold; /* turn_hold() was called in this turn */

@@ -323,6 +323,52 @@ static void a_run_waits_for_the_removal_of_an_unknown_sandbox_of_its_name(void *
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
 }
 
+static bool was_closed(struct rig *t)
+{
+	AUTO_FREE char *mark = xasprintf("%s/fake/closed", t->dir);
+
+	return io_exists(mark);
+}
+
+/* What the backend holds for itself goes only when it is closed. */
+static void a_stop_waits_for_what_is_at_work_and_closes_the_backend(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+
+	rig_run(t, id, TRUE);
+	rig_wait(t, id);
+	rig_end(t, SIGKILL);
+	admin(t, "DELETE FROM sandboxes");
+	fake_remove_delay_ms = 1000;
+	rig_start(t);
+	wait_until(t, "backend", true); /* the unknown one is being removed */
+	rig_end(t, SIGTERM);
+	assert_true(was_closed(t));
+	assert_int_equal(-1, agent_of(t, "a"));
+	rig_start(t);
+}
+
+/* Nobody has a record of it any more, and it is not there yet. */
+static void a_stop_ends_a_create_that_a_failing_store_had_dropped(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+
+	rig_end(t, SIGUSR1);
+	signal(SIGXFSZ, SIG_IGN);
+	fake_create_delay_ms = 1500;
+	rig_start(t);
+	wait_until(t, "backend", true);
+	limit_files(t, 4096);
+	assert_int_equal(MSG_ERR, try_run(t, id));
+	rig_end(t, SIGTERM);
+	assert_true(was_closed(t));
+	assert_int_equal(-1, agent_of(t, "a"));
+	fake_create_delay_ms = 0;
+	rig_start(t);
+}
+
 /* What runs may end as it began; what comes then begins under the new policy. */
 static void a_sandbox_of_another_policy_is_started_again_when_it_is_idle(void **state)
 {
@@ -427,6 +473,8 @@ int main(void)
 		TEST(a_stop_while_the_backend_opens_leaves_nothing_running),
 		TEST(a_sandbox_of_another_policy_is_started_again_when_it_is_idle),
 		TEST(a_run_waits_for_the_removal_of_an_unknown_sandbox_of_its_name),
+		TEST(a_stop_waits_for_what_is_at_work_and_closes_the_backend),
+		TEST(a_stop_ends_a_create_that_a_failing_store_had_dropped),
 		TEST(two_identifiers_never_share_a_sandbox),
 		TEST(many_large_scripts_at_once_all_run),
 		TEST(a_lowered_cap_cuts_what_runs_and_breaks_nothing),
