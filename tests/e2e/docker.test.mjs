@@ -363,3 +363,53 @@ test("an engine that hangs is named, and served again when it goes on", async ()
 	await s.stop();
 	assert.equal((await one("hung", "echo on")).stdout, "on\n");
 });
+
+test("a shim killed under a command fails the run with the reason, and the files are kept", async () => {
+	const { sandbox_name } = await run(client, "shim", ["echo kept >/workspace/note"]);
+	const { Id } = await inspect(sandbox_name);
+	const id = await background("shim", "echo on; sleep 300");
+	const shim = fs.readdirSync("/proc").find((pid) => {
+		try {
+			const line = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8");
+			return /^\d+$/.test(pid) && line.includes("containerd-shim") && line.includes(Id);
+		} catch {
+			return false; // ended meanwhile
+		}
+	});
+	process.kill(Number(shim), "SIGKILL");
+	const final = await server.ended(id, 60000);
+	assert.equal(final.state, "failed");
+	assert.match(final.error, /not running any more|does not answer/);
+	assert.equal((await one("shim", "cat /workspace/note")).stdout, "kept\n");
+});
+
+test("a missing image is pulled from its registry, and the layers are in the log", async () => {
+	const registry = await engine.registry();
+	const name = `127.0.0.1:5000/mcp-test-pulled`;
+	try {
+		await api("POST", `/images/${engine.env.SANDBOX_IMAGE}/tag?repo=${name}&tag=1`);
+		const pushed = await ask(engine.socket, "POST", `/images/${name}/push?tag=1`, null, { "x-registry-auth": "e30=" });
+		assert.ok(!pushed.text.includes('"error"'), pushed.text);
+		await api("DELETE", `/images/${name}:1`);
+		const s = await Server.start({ ...engine.env, SANDBOX_IMAGE: `${name}:1` });
+		try {
+			assert.match(fs.readFileSync(s.log, "utf8"), /pulling the image 127\.0\.0\.1:5000\/mcp-test-pulled:1[\s\S]*image .* is ready/);
+			const c = await s.connect();
+			assert.equal((await run(c, "pulled", ["echo up"])).final.commands[0].stdout, "up\n");
+			await c.callTool({ name: "delete_sandbox", arguments: { identifier: "pulled" } });
+			await c.close();
+		} finally {
+			await s.stop();
+		}
+		const missing = await Server.start({ ...engine.env, SANDBOX_IMAGE: `${name}:2` }, { ready: false });
+		try {
+			await until("the reason", 15000, async () => /mcp-test-pulled:2.*(not found|unknown)/.test(await (await fetch(`${missing.base}/readyz`)).text()));
+		} finally {
+			await missing.stop();
+		}
+	} finally {
+		await ask(engine.socket, "DELETE", `/images/${name}:1`);
+		registry.kill();
+		await registry.ended;
+	}
+});

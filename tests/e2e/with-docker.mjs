@@ -19,9 +19,9 @@ const image = "mcp-sandbox:test";
 const uidBase = "1879048192";
 
 // One request to an engine; {status, text}.
-export function ask(socketPath, method, where, body) {
+export function ask(socketPath, method, where, body, headers = {}) {
 	return new Promise((resolve, reject) => {
-		const r = http.request({ socketPath, method, path: where, headers: body ? { "content-type": "application/json" } : {} }, (answer) => {
+		const r = http.request({ socketPath, method, path: where, headers: body ? { "content-type": "application/json", ...headers } : headers }, (answer) => {
 			let text = "";
 			answer.setEncoding("utf8").on("data", (d) => (text += d)).on("end", () => resolve({ status: answer.statusCode, text }));
 		});
@@ -101,6 +101,19 @@ export class Engine {
 
 	get env() {
 		return { SANDBOX_BACKEND: "docker", DOCKER_HOST: `unix://${this.socket}`, SANDBOX_IMAGE: image, SANDBOX_NETWORK_MODE: "none" };
+	}
+
+	// Debian's docker-registry on the engine's own loopback, port 5000.
+	async registry() {
+		const dir = path.join(this.run, "registry");
+		const config = path.join(this.run, "registry.yml");
+		fs.writeFileSync(config, `version: 0.1\nstorage: {filesystem: {rootdirectory: ${dir}}}\nhttp: {addr: "127.0.0.1:5000"}\n`);
+		const net = ["-t", String(this.dockerd()), "--net"];
+		execFileSync("nsenter", [...net, "ip", "link", "set", "lo", "up"]);
+		const child = spawn("nsenter", [...net, "docker-registry", "serve", config], { stdio: "ignore" });
+		child.ended = once(child, "exit");
+		await until("the registry", 10000, () => execFileSync("nsenter", [...net, "curl", "-sf", "http://127.0.0.1:5000/v2/"]));
+		return child;
 	}
 
 	dockerd() {
