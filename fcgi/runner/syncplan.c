@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "runner/latest.h"
 
 enum {
 	LISTING_MAX = 200000, /* entries read at all */
@@ -343,17 +344,6 @@ void plan_remove(const struct syncplan *p, const struct plan_entry *entry)
 
 /* ---- in its place */
 
-static int point_latest(const struct syncplan *p, int folder, struct err *e)
-{
-	AUTO_FREE char *tmp = xasprintf(".latest-%s", p->run_id);
-
-	unlinkat(folder, tmp, 0);
-	if (symlinkat(p->run_id, folder, tmp) < 0 ||
-	    renameat(folder, tmp, folder, "latest") < 0)
-		return err_sys(e, "point latest to the run");
-	return 0;
-}
-
 /* Of a runner that published and died before it could say so. */
 static void remove_published(const struct syncplan *p)
 {
@@ -372,7 +362,7 @@ int plan_publish(struct syncplan *p, struct err *e)
 	AUTO_CLOSE int folder = -1;
 	AUTO_CLOSE int staging = -1;
 
-	if (open_root(p, &root, e) < 0 ||
+	if (open_root(p, &root, e) < 0 || latest_lock(root, e) < 0 ||
 	    make_dir_at(root, p->tenant, DIR_MODE, p->gid, &tenant, e) < 0 ||
 	    make_dir_at(tenant, p->folder, DIR_MODE, p->gid, &folder, e) < 0 ||
 	    open_dir_at(root, staging_name, &staging, e) < 0)
@@ -380,7 +370,7 @@ int plan_publish(struct syncplan *p, struct err *e)
 	remove_published(p);
 	if (renameat(staging, p->run_id, folder, p->run_id) < 0)
 		return err_sys(e, "publish the artifacts");
-	return point_latest(p, folder, e);
+	return latest_point(folder, p->run_id, e);
 }
 
 void plan_discard(struct syncplan *p)

@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "runner/latest.h"
 #include "runner/recovery.h"
 #include "runner/reserve.h"
 #include "runner/runs.h"
@@ -122,6 +123,8 @@ static void work_sweep(struct control_job *cj)
 		path = xasprintf("%s/%s/%s/%s", j->root, run->tenant, folder,
 				 run->run_id);
 		if (io_exists(path) && io_rmtree(path, &e) < 0)
+			log_warn("old artifacts: %s", e.msg);
+		else if (latest_settle(j->root, run->tenant, folder, &e) < 0)
 			log_warn("old artifacts: %s", e.msg);
 	}
 }

@@ -78,8 +78,14 @@ static bool has_folder(struct rig *t, const char *id)
 static void old_runs_go_with_their_files_and_newer_ones_stay(void **state)
 {
 	struct rig *t = *state;
-	char ids[4][ID_RUN_LEN + 1];
+	char ids[4][ID_RUN_LEN + 1], other[ID_RUN_LEN + 1];
+	AUTO_FREE char *others = xasprintf("%s/artifacts/default/b", t->dir);
 
+	rig_run(t, other,
+		"{'identifier':'b','commands':[{'shell':'date > /artifacts/f'}]," ROOT
+		"}");
+	rig_wait(t, other);
+	assert_true(io_exists(others));
 	for (int i = 0; i < 4; i++) {
 		rig_run(t, ids[i],
 			"{'identifier':'a','commands':[{'shell':'date +%N > "
@@ -95,6 +101,11 @@ static void old_runs_go_with_their_files_and_newer_ones_stay(void **state)
 	assert_false(has_folder(t, ids[1]));
 	assert_true(has_folder(t, ids[2]));
 	assert_true(has_folder(t, ids[3]));
+	assert_true(has_folder(t, "latest"));
+	/* Its only run is gone: nothing is left of it, not even the link. */
+	for (int i = 0; i < 100 && io_exists(others); i++)
+		poll(NULL, 0, 100);
+	assert_false(io_exists(others));
 }
 
 /* What a program started by the runner finds open: nothing of the runner's. */
