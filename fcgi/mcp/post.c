@@ -121,7 +121,15 @@ static int open_legacy(struct mcp_call *c, const struct mcp_reads *r,
 /* Absent is fine; a form or plain text is what a web page could send unasked. */
 static bool content_type_ok(const char *type)
 {
-	return !type || !*type || strncasecmp(type, "application/json", 16) == 0;
+	static const char json[] = "application/json";
+	size_t n = sizeof(json) - 1;
+
+	if (!type || !*type)
+		return true;
+	if (strncasecmp(type, json, n) != 0)
+		return false;
+	type += n + strspn(type + n, " \t");
+	return *type == '\0' || *type == ';';
 }
 
 static int open_post(struct mcp_call *c, const struct mcp_reads *r,

@@ -97,7 +97,11 @@ static const struct {
 } headed[] = {
 	{{SESSION_NEW, PING("1"), 200, "{"}, "2025-06-18", "application/json"},
 	{{SESSION_NEW, PING("1"), 200, "{"}, NULL, "Application/JSON; charset=utf-8"},
+	{{SESSION_NEW, PING("1"), 200, "{"}, NULL, "application/json ;charset=utf-8"},
 	{{SESSION_NEW, PING("1"), 200, "{"}, NULL, NULL},
+	{{SESSION_NEW, PING("1"), 415, ERROR("", "-32000")}, NULL, "application/jsonx"},
+	{{SESSION_NEW, PING("1"), 415, ERROR("", "-32000")}, NULL, "application/json-p"},
+	{{SESSION_NEW, PING("1"), 415, ERROR("", "-32000")}, NULL, "application/json x"},
 	/* a version of no handshake: what the modern era answers */
 	{{SESSION_NEW, PING("1"), 400, ERROR(",\"id\":1", "-32602")}, "2026-07-28", NULL},
 	{{SESSION_NEW, PING("1"), 400, ERROR(",\"id\":1", "-32022")}, "nonsense", NULL},
