@@ -147,6 +147,13 @@ static int take_argv(const json_t *v, const char *name, const char *first, char 
 		}
 		argv[skip + i] = xstrdup(s);
 	}
+	if (argv[0] && !argv[0][0]) {
+		err_set(e, ERR_INVALID,
+			"%.120s[0] is empty; it is the program to run, as in [\"ls\", "
+			"\"-l\"]",
+			name);
+		goto fail;
+	}
 	*ret = argv;
 	return 0;
 fail:

@@ -184,6 +184,8 @@ static const struct {
 	{CMD("{\"shell\":true}"), "commands[0].shell", "must be a string"},
 	{CMD("{\"shell\":[\"ls\"]}"), "commands[0].shell", "must be a string"},
 	{CMD("{\"argv\":\"ls -l\"}"), "commands[0].argv", "use shell"},
+	{CMD("{\"argv\":[\"\"]}"), "commands[0].argv[0]", "the program to run"},
+	{CMD("{\"argv\":[\"\",\"x\"]}"), "commands[0].argv[0]", "is empty"},
 	{CMD("{\"argv\":[\"ls\",5]}"), "commands[0].argv[1]", "double quotes"},
 	{CMD("{\"shell\":\"x\"},{\"shell\":\"x\",\"cwd\":\"a/b\"}"), "commands[1].cwd",
 	 "absolute"},
