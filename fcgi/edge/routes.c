@@ -85,30 +85,38 @@ static const struct route *find(const struct conf *c, struct http *h)
 	return NULL;
 }
 
+static void add_allow(struct buf *b, int methods)
+{
+	const char *between = "Allow: ";
+
+	for (size_t i = 0; i < sizeof(method_names) / sizeof(method_names[0]); i++)
+		if ((methods | HTTP_OPTIONS) & (int)method_names[i].method) {
+			buf_printf(b, "%s%s", between, method_names[i].name);
+			between = ", ";
+		}
+	buf_puts(b, "\r\n");
+}
+
 static void refuse_method(struct http *h, int methods)
 {
 	AUTO_BUF allow = BUF_INIT(ALLOW_MAX);
 	struct err e = ERR_INIT;
 
-	buf_puts(&allow, "Allow: ");
-	for (size_t i = 0; i < sizeof(method_names) / sizeof(method_names[0]); i++)
-		if ((methods | HTTP_OPTIONS) & (int)method_names[i].method)
-			buf_printf(&allow, "%s%s",
-				   allow.p[allow.len - 1] == ' ' ? "" : ", ",
-				   method_names[i].name);
-	buf_puts(&allow, "\r\n");
+	add_allow(&allow, methods);
 	err_set(&e, ERR_INVALID, "the method is not possible here; see Allow");
 	http_refuse(h, 405, &e, allow.p);
 }
 
-static void answer_preflight(const struct conf *c, struct http *h)
+static void answer_preflight(const struct conf *c, const struct route *r, struct http *h)
 {
 	AUTO_BUF lines = BUF_INIT(1024);
-	struct reply r = {.status = 204};
+	struct reply reply = {.status = 204};
 
+	if (r)
+		add_allow(&lines, r->methods);
 	cors_add_preflight(c, h->origin, &lines);
-	r.headers = lines.p;
-	http_answer(h, &r);
+	reply.headers = lines.p;
+	http_answer(h, &reply);
 }
 
 /* True: refused, and answered. */
@@ -139,7 +147,7 @@ void routes_serve(struct worker *w, struct http *h)
 		return;
 	cors_add_headers(c, h->origin, h->cors);
 	if (h->method == HTTP_OPTIONS) {
-		answer_preflight(c, h);
+		answer_preflight(c, r, h);
 	} else if (!r) {
 		err_set(&e, ERR_NOT_FOUND, "nothing is here; MCP is at %s", c->mcp_path);
 		http_fail(h, &e);

@@ -83,6 +83,16 @@ test("headers and a path as long as they may be reach the edge", async () => {
 	assert.match(r.body, /run_finished/);
 });
 
+test("OPTIONS on an artifact names its methods", async () => {
+	for (const path of [`http/${runId}/a.txt`, "http/latest/a.txt", "a%20b/latest/a.txt"]) {
+		const r = await raw(`OPTIONS /artifacts/${path} HTTP/1.1\r\n${close}\r\n`);
+		assert.equal(r.status, 204, path + r.head);
+		assert.match(r.head, /\r\nAllow: GET, HEAD, OPTIONS/);
+	}
+	const r = await raw(`GET /artifacts/http/latest/a.txt HTTP/1.1\r\n${close}\r\n`);
+	assert.match(r.head, /X-Content-Type-Options: nosniff/i);
+});
+
 test("no path leads out of the artifacts", async () => {
 	const base = `/artifacts/http/${runId}`;
 	assert.equal((await raw(`GET ${base}/a.txt HTTP/1.1\r\n${close}\r\n`)).body, "hello\n");

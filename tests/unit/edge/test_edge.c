@@ -58,6 +58,9 @@ static void paths_and_methods_are_a_closed_set(void **state)
 		{"HEAD", "/healthz?x=1", 200, "application/json"},
 		{"GET", "/debug", 404, "application/json"},
 		{"OPTIONS", "/mcp", 204, "Status: 204"},
+		{"OPTIONS", "/mcp", 204, "Allow: GET, POST, DELETE, OPTIONS"},
+		{"OPTIONS", "/artifacts/a%20b/latest/x", 204,
+		 "Allow: GET, HEAD, OPTIONS"},
 		{"POST", "/mcp/", 400, "application/json"},
 	};
 	const char *const pairs[] = {HOST, "CONTENT_TYPE", "application/json", NULL};
