@@ -4,7 +4,15 @@
 
 #include "runner/state.h"
 
+/* Over the network; by an edit of the database; by itself. */
+enum audit_actor { AUDIT_CLIENT, AUDIT_ADMIN, AUDIT_SERVER };
+
 /* Who did what to what, in the transaction of this turn. */
-void audit(struct runner *r, const char *tenant, const char *action, const char *subject);
+struct audit_event {
+	enum audit_actor actor;
+	const char *tenant, *action, *subject;
+};
+
+void audit(struct runner *r, const struct audit_event *event);
 
 #endif

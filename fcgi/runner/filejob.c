@@ -158,7 +158,8 @@ static int accept_job(struct runner *r, const char *tenant, struct filejob *j,
 	j->got = (struct buf)BUF_INIT((size_t)j->spec.max_bytes);
 	enlist(j, sb);
 	if (j->op == FILE_WRITE)
-		audit(r, tenant, "write_file", j->spec.identifier);
+		audit(r, &(struct audit_event){AUDIT_CLIENT, tenant, "write_file",
+					       j->spec.identifier});
 	sandbox_extend(sb, clock_now_ms(),
 		       sb->ttl_s ? sb->ttl_s : r->conf->default_ttl_s);
 	sandbox_kick(sb);

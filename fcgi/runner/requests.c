@@ -57,7 +57,8 @@ static int on_cancel(struct runner *r, struct replyto to, const json_t *body,
 	run = runs_find(r, run_id);
 	there = run && strcmp(run->tenant, tenant) == 0;
 	if (there) {
-		audit(r, tenant, "cancel_run", run_id);
+		audit(r,
+		      &(struct audit_event){AUDIT_CLIENT, tenant, "cancel_run", run_id});
 		run_cancel(run, *reason ? reason : "the client asked for it");
 	}
 	turn_answer(r, to, json_pack("{s:b}", "canceled", there));
@@ -90,7 +91,8 @@ static int on_delete(struct runner *r, struct replyto to, const json_t *body,
 	if (tenant_of(body, &tenant, e) < 0 || parse_ref(r, body, false, &ref, e) < 0 ||
 	    backend_is_there(r, e) < 0)
 		return -1;
-	audit(r, tenant, "delete_sandbox", ref.identifier);
+	audit(r, &(struct audit_event){AUDIT_CLIENT, tenant, "delete_sandbox",
+				       ref.identifier});
 	sb = sandbox_find(r, tenant, ref.identifier);
 	if (sb)
 		sandbox_remove(sb, "the sandbox was deleted (delete_sandbox)", &to,
@@ -113,7 +115,8 @@ static int on_restart(struct runner *r, struct replyto to, const json_t *body,
 	    backend_is_there(r, e) < 0 ||
 	    sandbox_get(r, tenant, ref.identifier, &sb, e) < 0)
 		return -1;
-	audit(r, tenant, "restart_sandbox", ref.identifier);
+	audit(r, &(struct audit_event){AUDIT_CLIENT, tenant, "restart_sandbox",
+				       ref.identifier});
 	sandbox_remove(sb, "the sandbox was restarted (restart_sandbox)", &to, true);
 	sb->ttl_s = ref.ttl_s;
 	sb->expires_at = clock_now_ms() + ref.ttl_s * 1000;

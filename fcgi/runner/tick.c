@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "runner/audit.h"
 #include "runner/latest.h"
 #include "runner/recovery.h"
 #include "runner/reserve.h"
@@ -30,8 +31,11 @@ static void take_cancels(struct runner *r, const struct store_runs *rows)
 	for (size_t i = 0; i < rows->n; i++) {
 		struct run *run = runs_find(r, rows->v[i].run_id);
 
-		if (run)
-			run_cancel(run, "canceled in the database");
+		if (!run || run->ending != ENDING_NOT)
+			continue;
+		audit(r, &(struct audit_event){AUDIT_ADMIN, run->tenant, "cancel_run",
+					       run->run_id});
+		run_cancel(run, "canceled in the database");
 	}
 }
 
@@ -79,6 +83,8 @@ static void reap_one(struct runner *r, const struct store_sandbox *row, int64_t 
 	}
 	log_info("sandbox %s has expired", sb->name);
 	r->metrics.reaper_deletes++;
+	audit(r, &(struct audit_event){AUDIT_SERVER, sb->tenant, "expire_sandbox",
+				       sb->identifier});
 	sandbox_remove(sb, "the sandbox has expired", NULL, false);
 }
 

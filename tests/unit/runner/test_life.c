@@ -149,6 +149,23 @@ static void a_restart_makes_a_fresh_sandbox(void **state)
 	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
 }
 
+/* Fails unless there is exactly one such row. */
+static void check_audited(struct rig *t, const char *where)
+{
+	AUTO_FREE char *sql = xasprintf("SELECT count(*) FROM audit WHERE %s", where);
+	sqlite3 *db = NULL;
+	sqlite3_stmt *st = NULL;
+
+	assert_int_equal(SQLITE_OK, sqlite3_open(t->db, &db));
+	sqlite3_busy_timeout(db, 5000);
+	assert_int_equal(SQLITE_OK, sqlite3_prepare_v2(db, sql, -1, &st, NULL));
+	assert_int_equal(SQLITE_ROW, sqlite3_step(st));
+	if (sqlite3_column_int(st, 0) != 1)
+		fail_msg("%d rows of audit have %s", sqlite3_column_int(st, 0), where);
+	sqlite3_finalize(st);
+	sqlite3_close(db);
+}
+
 static void an_expired_sandbox_goes_but_not_one_in_use(void **state)
 {
 	struct rig *t = *state;
@@ -166,6 +183,8 @@ static void an_expired_sandbox_goes_but_not_one_in_use(void **state)
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, busy));
 	assert_false(io_exists(idle_folder));
 	assert_true(io_exists(busy_folder));
+	check_audited(t, "actor = 'server' AND action = 'expire_sandbox' AND subject = "
+			 "'idle'");
 }
 
 static void an_admins_update_cancels_a_run(void **state)
@@ -177,6 +196,7 @@ static void an_admins_update_cancels_a_run(void **state)
 	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
 	admin(t, "UPDATE runs SET cancel_requested = 1");
 	assert_int_equal(STORE_RUN_CANCELED, rig_wait(t, id));
+	check_audited(t, "actor = 'admin' AND action = 'cancel_run'");
 }
 
 static void a_stop_ends_runs_and_keeps_files(void **state)
