@@ -74,21 +74,21 @@ static const char *const words_sql[] = {
 			      " ORDER BY created_at DESC LIMIT ?3",
 };
 
-int store_read_words(struct store_reader *r, const char *tenant, enum store_word what,
-		     const char *prefix, size_t limit, struct store_words *ret,
-		     struct err *e)
+int store_read_words(struct store_reader *r, const struct store_words_query *q,
+		     struct store_words *ret, struct err *e)
 {
 	AUTO_READING *reading = reading_begin(r);
-	AUTO_STORE_WORDS w = {.mem = arena_new(), .v = xcalloc(limit, sizeof(*w.v))};
-	AUTO_STMT *st = db_stmt(&r->db, words_sql[what], e);
+	AUTO_STORE_WORDS w = {.mem = arena_new(), .v = xcalloc(q->limit, sizeof(*w.v))};
+	AUTO_STMT *st = db_stmt(&r->db, words_sql[q->what], e);
 	int rc;
 
 	if (!st)
 		return -1;
 	/* One more than asked for tells whether there are more. */
-	DB_BIND(st, db_text(tenant), db_text(prefix), db_int((int64_t)limit + 1));
+	DB_BIND(st, db_text(q->tenant), db_text(q->prefix),
+		db_int((int64_t)q->limit + 1));
 	while ((rc = db_step(&r->db, st, e)) > 0) {
-		w.more = w.n == limit;
+		w.more = w.n == q->limit;
 		if (!w.more)
 			w.v[w.n++] = rows_text(w.mem, st, 0);
 	}

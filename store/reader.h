@@ -111,9 +111,13 @@ struct store_words {
 	bool more;
 	struct store_arena *mem;
 };
-int store_read_words(struct store_reader *r, const char *tenant, enum store_word what,
-		     const char *prefix, size_t limit, struct store_words *ret,
-		     struct err *e);
+struct store_words_query {
+	const char *tenant, *prefix;
+	enum store_word what;
+	size_t limit;
+};
+int store_read_words(struct store_reader *r, const struct store_words_query *q,
+		     struct store_words *ret, struct err *e);
 void store_words_release(struct store_words *w);
 
 struct store_counts {

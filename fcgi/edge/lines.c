@@ -107,16 +107,15 @@ static void on_wake(uv_async_t *a)
 	}
 }
 
-int lines_start(uv_loop_t *loop, int fd, size_t max, const struct lines_events *ev,
-		void *arg, struct lines **ret, struct err *e)
+int lines_start(uv_loop_t *loop, const struct lines_source *from, struct err *e)
 {
 	struct lines *l = xcalloc(1, sizeof(*l));
 
-	l->ev = ev;
-	l->arg = arg;
-	l->fd = fd;
+	l->ev = from->events;
+	l->arg = from->arg;
+	l->fd = from->fd;
 	l->n = -1;
-	l->line = (struct buf)BUF_INIT(max);
+	l->line = (struct buf)BUF_INIT(from->max);
 	l->wake.data = l;
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->taken, NULL);
@@ -124,6 +123,5 @@ int lines_start(uv_loop_t *loop, int fd, size_t max, const struct lines_events *
 	    pthread_create(&l->thread, NULL, read_all, l) != 0)
 		return err_set(e, ERR_SYSTEM, "standard input cannot be read");
 	pthread_detach(l->thread);
-	*ret = l;
 	return 0;
 }

@@ -22,7 +22,13 @@ struct lines_events {
 	void (*end)(void *arg);
 };
 
-int lines_start(uv_loop_t *loop, int fd, size_t max, const struct lines_events *ev,
-		void *arg, struct lines **ret, struct err *e);
+struct lines_source {
+	int fd;
+	size_t max;
+	const struct lines_events *events;
+	void *arg;
+};
+
+int lines_start(uv_loop_t *loop, const struct lines_source *from, struct err *e);
 
 #endif

@@ -443,12 +443,13 @@ int stdio_serve(const struct stdio_args *a, const struct conf *c, struct err *e)
 {
 	static const struct lines_events events = {.line = on_line, .end = on_end};
 	struct stdio s = {.args = a, .bell = -1};
-	struct lines *lines;
+	const struct lines_source input = {.fd = a->in,
+					   .max = (size_t)c->max_body_bytes,
+					   .events = &events,
+					   .arg = &s};
 
 	signal(SIGPIPE, SIG_IGN);
-	if (set_up(&s, c, e) < 0 ||
-	    lines_start(&s.edge.loop, a->in, (size_t)c->max_body_bytes, &events, &s,
-			&lines, e) < 0)
+	if (set_up(&s, c, e) < 0 || lines_start(&s.edge.loop, &input, e) < 0)
 		return -1;
 	uv_run(&s.edge.loop, UV_RUN_DEFAULT);
 	/* The process ends, and all of it with it: a thread may still wait in read(). */

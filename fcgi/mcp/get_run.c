@@ -160,6 +160,7 @@ static enum mcp_next answer_part(struct mcp_call *c, const struct mcp_reads *r,
 	AUTO_BUF words = BUF_INIT(4 * (size_t)p->max + WORDS_MAX);
 	AUTO_JSON *structured = NULL;
 	struct err e = ERR_INIT;
+	int64_t next;
 	bool at_end;
 	size_t n;
 
@@ -173,7 +174,8 @@ static enum mcp_next answer_part(struct mcp_call *c, const struct mcp_reads *r,
 		return tool_failed(c, &e, NULL);
 	at_end = text.len < q.max && command_ended(command);
 	n = at_end ? text.len : whole_characters(text.p, text.len);
-	add_part_words(&words, p, run, p->offset + (int64_t)n, at_end);
+	next = p->offset + (int64_t)n;
+	add_part_words(&words, p, run, next, at_end);
 	run_words_add_text(&words, text.p, n);
 	structured = run_tool_handle(c, run);
 	json_object_set_new(structured, "state", json_string(state_of(run)));
@@ -183,8 +185,8 @@ static enum mcp_next answer_part(struct mcp_call *c, const struct mcp_reads *r,
 				    (json_int_t)p->command, "stream",
 				    p->stream == STORE_STDERR ? "stderr" : "stdout",
 				    "offset", (json_int_t)p->offset, "next_offset",
-				    (json_int_t)(p->offset + (int64_t)n), "at_end",
-				    (int)at_end, "text", rpc_text(text.p, n))));
+				    (json_int_t)next, "at_end", (int)at_end, "text",
+				    rpc_text(text.p, n))));
 	return tool_answer(c, false, words.p, structured);
 }
 

