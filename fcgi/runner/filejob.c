@@ -296,8 +296,8 @@ void filejobs_start(struct sandbox *sb)
 	for (struct filejob *j = sb->files; j && sb->conn; j = j->next) {
 		if (sb->state != SANDBOX_READY || sb->open_files >= FILEJOBS_OPEN_MAX)
 			return;
-		/* Freed ones are in no list: NOLINTNEXTLINE(clang-analyzer-unix.Malloc)
-		 */
+		/* Freed ones are in no list. */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		if (!j->req)
 			send_job(j);
 	}
@@ -448,8 +448,8 @@ void filejobs_link_lost(struct sandbox *sb)
 void filejobs_fail(struct sandbox *sb, const struct err *why)
 {
 	while (sb->files) {
-		/* Freed ones are in no list: NOLINTNEXTLINE(clang-analyzer-unix.Malloc)
-		 */
+		/* Freed ones are in no list. */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		if (sb->files->req && sb->conn)
 			cancel_request(sb->files);
 		job_fail(sb->files, why);
