@@ -171,6 +171,8 @@ static void kill_begin(struct command *c, uint32_t flag, uint32_t grace_ms)
 	if (!c->is_killing) {
 		c->is_killing = true;
 		c->exit.flags |= flag;
+		if (flag == AP_EXIT_TIMED_OUT && spawn_is_full())
+			c->exit.flags |= AP_EXIT_NO_PROCESSES;
 		c->kill_at = at;
 		if (grace_ms > 0) {
 			tree_signal(&c->tree, SIGTERM);

@@ -187,21 +187,44 @@ void spawn_raise_files(void)
 		setrlimit(RLIMIT_NOFILE, &raised);
 }
 
-pid_t spawn(struct spawn *s)
+/* It runs before this returns, on a stack of its own; errno says why not. */
+static pid_t start(int (*fn)(void *), void *arg)
 {
 	static char stack[64 * 1024] __attribute__((aligned(64)));
 	sigset_t all, old;
 	pid_t pid;
+	int saved;
 
-	s->error = 0;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &old);
-	pid = clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, s);
+	pid = clone(fn, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, arg);
+	saved = errno;
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	errno = saved;
+	return pid;
+}
+
+IN_CHILD static int leave(void *arg)
+{
+	(void)arg;
+	_exit(0);
+}
+
+bool spawn_is_full(void)
+{
+	return start(leave, NULL) < 0 && errno == EAGAIN;
+}
+
+pid_t spawn(struct spawn *s)
+{
+	pid_t pid;
+
+	s->error = 0;
+	pid = start(child, s);
 	if (pid < 0) {
 		s->stage = AP_STAGE_FORK;
 		s->error = errno;
 	}
-	sigprocmask(SIG_SETMASK, &old, NULL);
 	/* A failed child is reaped by the caller's loop like any other. */
 	return s->error ? -1 : pid;
 }

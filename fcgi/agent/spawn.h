@@ -2,6 +2,7 @@
 #ifndef AGENT_SPAWN_H
 #define AGENT_SPAWN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -30,6 +31,9 @@ struct spawn {
 
 /* Let the agent itself have many descriptors; its children get what it had. */
 void spawn_raise_files(void);
+
+/* Has the sandbox reached its limit of processes? Found out by starting one. */
+bool spawn_is_full(void);
 
 /* The pid, or -1 with stage and error filled. */
 pid_t spawn(struct spawn *s);

@@ -129,10 +129,12 @@ void verdict_of(const struct verdict_input *in, struct store_command *out,
 	if (x->flags & AP_EXIT_TIMED_OUT) {
 		out->status = STORE_COMMAND_TIMED_OUT;
 		snprintf(reason, VERDICT_REASON_MAX,
-			 "ended because its time limit of %" PRId64
-			 " ms was over; give a "
-			 "larger timeout_ms, or split the work",
-			 in->spec->timeout_ms);
+			 "ended because its time limit of %" PRId64 " ms was over%s",
+			 in->spec->timeout_ms,
+			 x->flags & AP_EXIT_NO_PROCESSES
+				 ? ", while the sandbox had reached its limit of "
+				   "processes: start fewer at once, or restart_sandbox"
+				 : "; give a larger timeout_ms, or split the work");
 	} else if (in->cancel_reason && out->status != STORE_COMMAND_COMPLETED) {
 		out->status = STORE_COMMAND_CANCELED;
 		snprintf(reason, VERDICT_REASON_MAX, "canceled: %s", in->cancel_reason);

@@ -209,8 +209,9 @@ enum ap_exit_flags {
 	AP_EXIT_CANCELED = 2,         /* the agent ended it because of CANCEL */
 	AP_EXIT_STDOUT_TRUNCATED = 4, /* produced more than its cap */
 	AP_EXIT_STDERR_TRUNCATED = 8,
-	AP_EXIT_OUTPUT_OPEN = 16, /* the drain's time was up; someone held the pipe */
-	AP_EXIT_FLAGS_ALL = 31,
+	AP_EXIT_OUTPUT_OPEN = 16,  /* the drain's time was up; someone held the pipe */
+	AP_EXIT_NO_PROCESSES = 32, /* timed out while no process could be started */
+	AP_EXIT_FLAGS_ALL = 63,
 };
 
 /* Sent after the last OUTPUT; the runner has all of it when its own offsets are

@@ -87,6 +87,16 @@ test("a fork bomb meets the pids limit; ended by its time, it leaves the sandbox
 	assert.deepEqual({ stdout, stderr, reason }, { stdout: "ok\n", stderr: "", reason: null });
 });
 
+test("a time-out at the limit of processes names it", async () => {
+	const fill = ["import os, time", "while True:", " try:", "  if os.fork() == 0: time.sleep(60); os._exit(0)",
+		" except OSError: time.sleep(0.1)"].join("\n");
+	const c = await one({ argv: ["python3", "-c", fill], timeout_ms: 3000 }, {}, "full");
+	assert.equal(c.status, "timed_out");
+	assert.match(c.reason, /time limit of 3000 ms.*limit of processes/);
+	assert.equal((await one("echo ok", {}, "full")).stdout, "ok\n");
+	assert.match((await one({ shell: "sleep 9", timeout_ms: 200 }, {}, "full")).reason, /larger timeout_ms/);
+});
+
 test("a fork bomb that lives on in the background is named as the reason, restart helps", async () => {
 	// Every process fills each place that becomes free, so there is none for a command.
 	const bomb = ["import os, time", "def fill():", " while True:",
