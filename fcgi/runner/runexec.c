@@ -70,7 +70,6 @@ static void send_start(struct run *run)
 {
 	startframe_send(run->sb->conn, run, run->at);
 	feed_begin(run);
-	/* Out now: the agent starts it while we write it down. */
 	agentconn_flush(run->sb->conn);
 }
 
@@ -84,16 +83,24 @@ void run_guard_command(struct run *run)
 				  : 0;
 }
 
-static void start_command(struct run *run)
+/* Before anything is written down: the agent needs longer to start it than we to write.
+ */
+static void launch(struct run *run)
 {
 	struct command *c = &run->cmds[run->at];
-	struct err e = ERR_INIT;
 
 	c->status = STORE_COMMAND_RUNNING;
 	c->started_at = clock_now_ms();
 	send_start(run);
 	read_oom(run, c);
 	run_guard_command(run);
+}
+
+static void note_start(struct run *run)
+{
+	const struct command *c = &run->cmds[run->at];
+	struct err e = ERR_INIT;
+
 	stored(run,
 	       store_command_start(run->sb->r->store, run->run_id, (int64_t)run->at,
 				   c->started_at, &e),
@@ -118,16 +125,25 @@ bool run_may_begin(const struct run *run)
 	return running < PARALLEL_MAX;
 }
 
+static bool has_more(const struct run *run)
+{
+	return run->at < run->spec.ncommands && run->ending == ENDING_NOT &&
+	       (!run->failed || run->spec.continue_on_error);
+}
+
 static void finish_or_next(struct run *run);
 
 void run_begin(struct run *run)
 {
+	const bool starts = has_more(run) && !run->spec.commands[run->at].background;
 	struct sandbox *sb = run->sb;
 	struct err e = ERR_INIT;
 	int rc;
 
 	run->state = STORE_RUN_RUNNING;
 	run->started_at = clock_now_ms();
+	if (starts)
+		launch(run);
 	metrics_observe_us(&sb->r->metrics.queue_time,
 			   (run->started_at - run->created_at) * 1000);
 	rc = store_run_start(sb->r->store, run->run_id, sb->name, sb->container_id,
@@ -136,7 +152,10 @@ void run_begin(struct run *run)
 	event_run_started(run);
 	sb->fresh = false;
 	sb->again = NULL;
-	finish_or_next(run);
+	if (starts)
+		note_start(run);
+	else
+		finish_or_next(run);
 }
 
 /* ---- the end */
@@ -204,12 +223,6 @@ void run_end_now(struct run *run, enum store_run_state state,
 	run_end(run, state, why);
 }
 
-static bool has_more(const struct run *run)
-{
-	return run->at < run->spec.ncommands && run->ending == ENDING_NOT &&
-	       (!run->failed || run->spec.continue_on_error);
-}
-
 bool run_wants(const struct run *run, const struct ap_id *id)
 {
 	return memcmp(id->run, run->id, sizeof(run->id)) == 0 &&
@@ -250,10 +263,12 @@ static void finish_or_next(struct run *run)
 {
 	while (has_more(run) && run->spec.commands[run->at].background)
 		leave_to_background(run);
-	if (has_more(run))
-		start_command(run);
-	else
+	if (!has_more(run)) {
 		sync_begin(run);
+		return;
+	}
+	launch(run);
+	note_start(run);
 }
 
 /* All its commands are over: how they ended is how it ends. */

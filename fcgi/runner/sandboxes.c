@@ -243,12 +243,26 @@ static void store_row(struct sandbox *sb, enum store_sandbox_state state,
 	turn_dirty(sb->r);
 }
 
+/*
+ * A lease that was written a moment ago is as good as a new one: busy sandboxes
+ * would write theirs twice per run. A moment is a second, or less for a short TTL.
+ */
+static bool is_leased(const struct sandbox *sb, int64_t now, int64_t ttl_s)
+{
+	int64_t moment = ttl_s >= 20 ? 1000 : ttl_s * 50;
+
+	return ttl_s == sb->ttl_s && now >= sb->leased_at && now - sb->leased_at < moment;
+}
+
 void sandbox_extend(struct sandbox *sb, int64_t now, int64_t ttl_s)
 {
 	struct err e = ERR_INIT;
 	int64_t until = now + ttl_s * 1000;
 
+	if (sb->has_row && is_leased(sb, now, ttl_s))
+		return;
 	sb->ttl_s = ttl_s;
+	sb->leased_at = now;
 	if (!sb->has_row) {
 		sb->expires_at = sb->expires_at > until ? sb->expires_at : until;
 		return;

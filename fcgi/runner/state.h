@@ -103,6 +103,7 @@ struct sandbox {
 	bool job;          /* a control job holds this record */
 	bool create_again; /* a restart: create as soon as it is removed */
 	int64_t created_at, expires_at, ttl_s;
+	int64_t leased_at; /* when expires_at was written last */
 	struct agentconn *conn;
 	uint8_t boot_id[16];
 	bool has_boot;
