@@ -182,7 +182,8 @@ static const struct conf_row limits[] = {
 	    "An awaited run is answered by then with its run_id, whatever was asked for, "
 	    "unless the client follows its progress: many clients give up after 60 s."),
 	INT("AWAIT_TASK_AFTER_MS", await_task_after_ms, "5000", 0, DAY_MS,
-	    "A client of 2026-07-28 that declares the tasks extension is given an awaited "
+	    "A client of 2026-07-28 that declares the tasks extension is given an "
+	    "awaited "
 	    "run as a task when it takes longer than this."),
 	INT("MAX_BODY_BYTES", max_body_bytes, "8388608", 1024, 24 * MIB,
 	    "Largest request body; more is answered 413."),

@@ -171,10 +171,10 @@ static const struct field entry_fields[] = {
 	F(PATH, ap_entry, path, AP_PATH_MAX),
 };
 static const struct field fs_end_fields[] = {
-	F(U32, ap_fs_end, req, U32_ANY),     F(U32, ap_fs_end, error, U32_ANY),
+	F(U32, ap_fs_end, req, U32_ANY),    F(U32, ap_fs_end, error, U32_ANY),
 	F(U64, ap_fs_end, size, INT64_MAX), F(I64, ap_fs_end, mtime_ns, 0),
-	F(I64, ap_fs_end, ctime_ns, 0),      F(U64, ap_fs_end, dev, UINT64_MAX),
-	F(U64, ap_fs_end, ino, UINT64_MAX),  F(U64, ap_fs_end, count, OFFSET),
+	F(I64, ap_fs_end, ctime_ns, 0),     F(U64, ap_fs_end, dev, UINT64_MAX),
+	F(U64, ap_fs_end, ino, UINT64_MAX), F(U64, ap_fs_end, count, OFFSET),
 };
 static const struct field bye_fields[] = {
 	F(U32, ap_bye, reason, AP_BYE_REASON_COUNT - 1),

@@ -194,10 +194,10 @@ static bool handle(struct mcp_call *c, const struct mcp_reads *r, enum mcp_next 
 	if (c->method || (strcmp(c->msg.method, "prompts/get") != 0 &&
 			  strcmp(c->msg.method, "resources/read") != 0))
 		return false;
-	*ret = call_fault_data(c, 200, RPC_BAD_PARAMS,
-			       json_pack("{s:O?}", "uri",
-					 json_object_get(c->msg.params, "uri")),
-			       "none of the fixtures");
+	*ret = call_fault_data(
+		c, 200, RPC_BAD_PARAMS,
+		json_pack("{s:O?}", "uri", json_object_get(c->msg.params, "uri")),
+		"none of the fixtures");
 	return true;
 }
 

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "backend/caps.h"
 #include "backend/local/aptsource.h"
 #include "backend/local/box.h"
-#include "backend/caps.h"
 #include "backend/local/image.h"
 #include "backend/local/netrules.h"
 #include "backend/local/oci.h"
