@@ -225,7 +225,7 @@ static int launch(struct local *l, const struct sandbox_spec *spec, const char *
 {
 	AUTO_FREE char *lower = xasprintf("%s/images/%s", l->conf->data_dir, box->image);
 	AUTO_CLOSE int fd = -1;
-	pid_t pid;
+	pid_t pid = -1;
 	struct runtime_run run = {.runtime = l->runtime,
 				  .state_dir = l->runtime_dir,
 				  .id = spec->name,
