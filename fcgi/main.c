@@ -73,8 +73,8 @@ static int face_stdio(const struct args *a)
 	if (attach_open(a->env_file, &attach, &x.fd, &e) < 0)
 		return fail(&e);
 	x.db_path = attach.db_path;
-	/* The process ends with it, and all that is held. */
-	return stdio_serve(&x, &attach.conf, &e) < 0 ? fail(&e) : EXIT_SUCCESS;
+	/* At once: its reading thread may wait for ever in read(). */
+	_exit(stdio_serve(&x, &attach.conf, &e) < 0 ? fail(&e) : EXIT_SUCCESS);
 }
 
 static int face_stop(const struct args *a)
