@@ -75,7 +75,7 @@ static int make_new(struct docker *d, const struct sandbox_spec *spec, struct er
 		if (e->kind != ERR_NOT_FOUND || i + 1 == START_TRIES)
 			return -1;
 		*e = (struct err)ERR_INIT;
-		if (network_open(d, e) < 0 || image_ensure_present(d, e) < 0)
+		if (network_ensure(d, e) < 0 || image_ensure_present(d, e) < 0)
 			return -1;
 	}
 	if (container_start(d, spec->name, e) < 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/docker/network.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
@@ -42,10 +43,8 @@ static int make(struct docker *d, struct err *e)
 	return err_wrap(e, "make the network of the sandboxes");
 }
 
-int network_open(struct docker *d, struct err *e)
+int network_ensure(struct docker *d, struct err *e)
 {
-	d->network = is_own(d) ? xasprintf("mcp-sandboxd-%s", d->instance)
-			       : xstrdup(d->conf->network_mode);
 	if (strcmp(d->network, "none") == 0 || look(d, e) == 0)
 		return 0;
 	if (e->kind != ERR_NOT_FOUND)
@@ -54,6 +53,18 @@ int network_open(struct docker *d, struct err *e)
 		return err_wrap(e, "SANDBOX_NETWORK_MODE=%s", d->network);
 	*e = (struct err)ERR_INIT;
 	return make(d, e);
+}
+
+int network_open(struct docker *d, struct err *e)
+{
+	d->network = is_own(d) ? xasprintf("mcp-sandboxd-%s", d->instance)
+			       : xstrdup(d->conf->network_mode);
+	if (is_own(d))
+		docker_say(
+			d,
+			"sandboxes on the bridge do not reach each other, and do reach "
+			"what the engine's host reaches: see docs/docker.md, Network");
+	return network_ensure(d, e);
 }
 
 void network_remove(struct docker *d)

@@ -11,6 +11,9 @@
  */
 int network_open(struct docker *d, struct err *e);
 
+/* Makes it again when someone removed it. Any thread, after network_open(). */
+int network_ensure(struct docker *d, struct err *e);
+
 /* Removes it; quietly not, while a container is on it. */
 void network_remove(struct docker *d);
 
