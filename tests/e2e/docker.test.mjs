@@ -254,7 +254,10 @@ test("on the bridge, sandboxes do not reach each other", async () => {
 		assert.equal((await run(c, "a", [`curl -s -o /dev/null --max-time 5 --retry 5 --retry-connrefused -w '%{http_code}' http://${ip}:8000/`])).final.commands[0].stdout, "200");
 		const names = (await api("GET", "/networks")).map((n) => n.Name);
 		assert.ok(names.includes(`mcp-sandboxd-${s.instance}`));
-		for (const id of ["a", "b"]) await c.callTool({ name: "delete_sandbox", arguments: { identifier: id } });
+		await c.callTool({ name: "delete_sandbox", arguments: { identifier: "a" } });
+		await api("DELETE", `/networks/mcp-sandboxd-${s.instance}`); // somebody tidies up
+		assert.equal((await run(c, "b", ["echo up"])).final.commands[0].stdout, "up\n");
+		await c.callTool({ name: "delete_sandbox", arguments: { identifier: "b" } });
 		await c.close();
 	} finally {
 		await s.stop();

@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "base/sha256.h"
 
-enum { PROBE_MS = 3000, START_TRIES = 2 };
+enum { PROBE_MS = 3000 };
 
 static struct docker *docker_of(struct backend *b)
 {
@@ -63,28 +63,32 @@ static int find(struct docker *d, const char *name, struct container *ret,
 	return 0;
 }
 
-/* The image may have been removed since it was looked for. */
+static int make_once(struct docker *d, const struct sandbox_spec *spec, struct err *e)
+{
+	struct err ignored = ERR_INIT;
+
+	if (container_create(d, spec, e) < 0)
+		return -1;
+	if (container_start(d, spec->name, e) == 0)
+		return 0;
+	container_remove(d, spec->name, &ignored); /* never used */
+	return -1;
+}
+
+/* The image or the network may have been removed since it was looked for. */
 static int make_new(struct docker *d, const struct sandbox_spec *spec, struct err *e)
 {
-	int i;
+	struct err why = ERR_INIT;
 
-	for (i = 0; i < START_TRIES; i++) {
-		*e = (struct err)ERR_INIT;
-		if (container_create(d, spec, e) == 0)
-			break;
-		if (e->kind != ERR_NOT_FOUND || i + 1 == START_TRIES)
-			return -1;
-		*e = (struct err)ERR_INIT;
-		if (network_ensure(d, e) < 0 || image_ensure_present(d, e) < 0)
-			return -1;
-	}
-	if (container_start(d, spec->name, e) < 0) {
-		struct err ignored = ERR_INIT;
-
-		container_remove(d, spec->name, &ignored); /* never used */
+	if (make_once(d, spec, &why) == 0)
+		return 0;
+	if (why.kind != ERR_NOT_FOUND) {
+		*e = why;
 		return -1;
 	}
-	return 0;
+	if (network_ensure(d, e) < 0 || image_ensure_present(d, e) < 0)
+		return -1;
+	return make_once(d, spec, e);
 }
 
 /* What is there goes on, when it may. *ret_new: it had to be made. */
