@@ -114,6 +114,8 @@ bool run_may_begin(const struct run *run)
 
 	if (run->sb->stale) /* not under the old policy any more */
 		return false;
+	if (run->sb->r->short_of_room) /* it would fill what deletes need */
+		return false;
 	/* Scripts are megabytes: no more at once than the connection holds. */
 	if (agentconn_backlog(run->sb->conn) > STARTS_AHEAD_MAX)
 		return false;

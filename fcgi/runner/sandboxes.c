@@ -673,6 +673,9 @@ void sandbox_kick(struct sandbox *sb)
 		free_if_nothing(sb);
 		return;
 	}
+	/* What waits goes on when there is room. */
+	if (r->short_of_room && !sb->files && !wants_restart(sb))
+		return;
 	if (r->backend && r->reconciled)
 		begin_create(sb);
 	else if (r->backend_failed) {

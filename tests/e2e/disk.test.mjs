@@ -43,14 +43,21 @@ test("a disk that is full for a moment costs nothing", async () => {
 });
 
 test("one that a sandbox keeps full ends its run in words; a delete makes room", async () => {
+	await run(client, "other", ["sleep 100"], { await_completion: false, lock_sandbox: true });
+	const { run_id: waiting } = await run(client, "other", ["echo waited"], { await_completion: false, lock_sandbox: true });
 	const { run_id } = await run(client, "greedy", ["while :; do cat /dev/zero >>/workspace/all; done"], { await_completion: false });
 	const final = await server.ended(run_id, 60000);
 	assert.equal(final.state, "failed");
 	assert.match(final.error, /disk is full.*delete_sandbox/);
 	await assert.rejects(run(client, "other", ["true"]), /disk is full.*delete_sandbox/);
+	await new Promise((r) => setTimeout(r, 6000)); // more than one beat
+	assert.equal((await server.run_status(waiting)).state, "queued");
 	const r = await client.callTool({ name: "delete_sandbox", arguments: { identifier: "greedy" } });
 	assert.ok(!r.isError, JSON.stringify(r));
 	await until("readyz", 20000, ready);
+	const waited = await server.ended(waiting);
+	assert.equal(waited.state, "completed");
+	assert.equal(waited.commands[0].stdout, "waited\n");
 	const { final: next } = await run(client, "other", ["echo on"]);
 	assert.equal(next.commands[0].stdout, "on\n");
 });
