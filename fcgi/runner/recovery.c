@@ -125,6 +125,9 @@ struct orphan_job {
 	struct runner *r;
 	struct backend *b;
 	char *name;
+	char *identifier; /* who asked hears of it; NULL: nobody did */
+	struct replyto to;
+	bool existed;
 	int rc;
 	struct err e;
 };
@@ -132,9 +135,8 @@ struct orphan_job {
 static void work_orphan(struct control_job *cj)
 {
 	struct orphan_job *j = (struct orphan_job *)cj;
-	bool existed;
 
-	j->rc = j->b->ops->remove(j->b, j->name, &existed, &j->e);
+	j->rc = j->b->ops->remove(j->b, j->name, &j->existed, &j->e);
 }
 
 static void done_orphan(struct control_job *cj)
@@ -144,10 +146,17 @@ static void done_orphan(struct control_job *cj)
 	struct orphan_job **p = &r->orphans;
 
 	if (j->rc < 0)
-		log_error("remove the unknown sandbox %s: %s", j->name, j->e.msg);
+		log_error("remove sandbox %s: %s", j->name, j->e.msg);
+	if (j->identifier && j->rc < 0)
+		edges_err(r->edges, j->to, &j->e);
+	else if (j->identifier)
+		edges_ok(r->edges, j->to,
+			 json_pack("{s:b,s:s}", "deleted", j->existed, "identifier",
+				   j->identifier));
 	while (*p != j)
 		p = &(*p)->next;
 	*p = j->next;
+	free(j->identifier);
 	free(j->name);
 	free(j);
 	sandboxes_kick_all(r); /* one of its name may wait */
@@ -161,11 +170,10 @@ bool recovery_is_removing(const struct runner *r, const char *name)
 	return false;
 }
 
-static void remove_orphan(struct runner *r, const char *name)
+static struct orphan_job *remove_orphan(struct runner *r, const char *name)
 {
 	struct orphan_job *j = xcalloc(1, sizeof(*j));
 
-	log_warn("sandbox %s is not in the database; removing it", name);
 	j->job = (struct control_job){.work = work_orphan, .done = done_orphan};
 	j->r = r;
 	j->b = r->backend;
@@ -173,6 +181,22 @@ static void remove_orphan(struct runner *r, const char *name)
 	j->next = r->orphans;
 	r->orphans = j;
 	control_submit(r->control, &j->job);
+	return j;
+}
+
+void recovery_remove_unwritten(struct runner *r, const char *tenant,
+			       const char *identifier, struct replyto to)
+{
+	char name[64];
+	struct orphan_job *j;
+
+	backend_sandbox_name(name, sizeof(name), r->args->instance_id, tenant,
+			     identifier);
+	log_warn("sandbox %s is removed while the database cannot be written", name);
+	j = remove_orphan(r, name);
+	/* Its end is told by this loop: not before we return. */
+	j->identifier = xstrdup(identifier);
+	j->to = to;
 }
 
 static struct sandbox *by_name(struct runner *r, const char *name)
@@ -228,8 +252,11 @@ static void reconcile_one(struct runner *r, struct sandbox *sb,
 static void reconcile(struct runner *r, const struct sandbox_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		if (!by_name(r, l->v[i].name))
+		if (!by_name(r, l->v[i].name)) {
+			log_warn("sandbox %s is not in the database; removing it",
+				 l->v[i].name);
 			remove_orphan(r, l->v[i].name);
+		}
 	for (size_t i = 0; i < HASH_SIZE; i++)
 		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
 			reconcile_one(r, sb, l);

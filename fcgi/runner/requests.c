@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "runner/audit.h"
 #include "runner/filejob.h"
+#include "runner/recovery.h"
 #include "runner/runrows.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
@@ -88,8 +89,18 @@ static int on_delete(struct runner *r, struct replyto to, const json_t *body,
 	const char *tenant;
 	struct sandbox *sb;
 
-	if (tenant_of(body, &tenant, e) < 0 || parse_ref(r, body, false, &ref, e) < 0 ||
-	    backend_is_there(r, e) < 0)
+	if (tenant_of(body, &tenant, e) < 0 || parse_ref(r, body, false, &ref, e) < 0)
+		return -1;
+	if (r->phase == PHASE_STORE_FAILED && r->backend) {
+		/* A job of a dropped record may be at it. */
+		if (control_pending(r->control) > 0)
+			return err_set(e, ERR_BUSY,
+				       "the server is at work on its sandboxes; try "
+				       "again in a moment");
+		recovery_remove_unwritten(r, tenant, ref.identifier, to);
+		return 0;
+	}
+	if (backend_is_there(r, e) < 0)
 		return -1;
 	audit(r, &(struct audit_event){AUDIT_CLIENT, tenant, "delete_sandbox",
 				       ref.identifier});
@@ -263,12 +274,13 @@ static int on_status(struct runner *r, struct replyto to, const json_t *body,
 struct handler {
 	int (*fn)(struct runner *, struct replyto, const json_t *, struct err *);
 	bool writes;
-	bool fills; /* not while the disk is full */
+	bool fills;  /* not while the disk is full */
+	bool always; /* also while the store fails, if the backend is there */
 };
 static const struct handler handlers[MSG_TYPE_COUNT] = {
 	[MSG_RUN] = {on_run, true, true},
 	[MSG_CANCEL] = {on_cancel, true},
-	[MSG_DELETE] = {on_delete, true},
+	[MSG_DELETE] = {on_delete, true, .always = true},
 	[MSG_RESTART] = {on_restart, true},
 	[MSG_SESSION_OPEN] = {on_session_open, true},
 	[MSG_SESSION_CLOSE] = {on_session_close, true},
@@ -285,7 +297,7 @@ static int may(const struct runner *r, const struct handler *h, struct err *e)
 {
 	if (!h->fn)
 		return err_set(e, ERR_INVALID, "no such request");
-	if (h->writes && r->phase == PHASE_STORE_FAILED)
+	if (h->writes && r->phase == PHASE_STORE_FAILED && !(h->always && r->backend))
 		return err_set(e, ERR_BUSY,
 			       "the database cannot be written (%s); try again later",
 			       r->store_words);

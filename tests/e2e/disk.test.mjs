@@ -61,3 +61,25 @@ test("one that a sandbox keeps full ends its run in words; a delete makes room",
 	const { final: next } = await run(client, "other", ["echo on"]);
 	assert.equal(next.commands[0].stdout, "on\n");
 });
+
+test("a disk too small for a reserve: a delete still makes room", async () => {
+	const small = fs.mkdtempSync(path.join(os.tmpdir(), "mcp-disk-"));
+	execFileSync("mount", ["-t", "tmpfs", "-o", "size=24m,mode=755", "mcp-disk", small]);
+	const s = await Server.start({ SANDBOX_NETWORK_MODE: "none" }, { where: small });
+	const c = await s.connect();
+	try {
+		assert.ok(!fs.existsSync(path.join(s.dataDir, "db/reserve")));
+		await run(c, "greedy", ["while :; do cat /dev/zero >>/workspace/all; date; done"], { await_completion: false });
+		await until("readyz says so", 20000, async () => /disk is full|I\/O/.test(await (await s.get("/readyz")).text()));
+		const r = await c.callTool({ name: "delete_sandbox", arguments: { identifier: "greedy" } });
+		assert.ok(!r.isError, JSON.stringify(r));
+		await until("readyz", 20000, async () => (await s.get("/readyz")).status === 200);
+		const { final } = await run(c, "greedy", ["ls /workspace | wc -l"]);
+		assert.equal(final.commands[0].stdout, "0\n");
+	} finally {
+		await c.close();
+		await s.stop();
+		execFileSync("umount", [small]);
+		fs.rmdirSync(small);
+	}
+});
