@@ -128,9 +128,8 @@ static void work_sweep(struct control_job *cj)
 		idenc(folder, run->identifier);
 		path = xasprintf("%s/%s/%s/%s", j->root, run->tenant, folder,
 				 run->run_id);
-		if (io_exists(path) && io_rmtree(path, &e) < 0)
-			log_warn("old artifacts: %s", e.msg);
-		else if (latest_settle(j->root, run->tenant, folder, &e) < 0)
+		if ((io_exists(path) && io_rmtree(path, &e) < 0) ||
+		    latest_settle(j->root, run->tenant, folder, &e) < 0)
 			log_warn("old artifacts: %s", e.msg);
 	}
 }
