@@ -44,9 +44,9 @@ int main(int argc, char **argv)
 	if (listener < 0 || chmod(argv[1], 0777) < 0) /* nginx is another user */
 		return 1;
 	n = strtol(argv[2], NULL, 10);
-	for (i = 0; i < n; i++)
+	for (i = 1; i < n; i++)
 		if (pthread_create(&t, NULL, serve, NULL) != 0)
 			return 1;
-	pthread_join(t, NULL);
+	serve(NULL);
 	return 0;
 }

@@ -376,6 +376,7 @@ static void binary_output_is_left_alone(void **state)
 
 static void a_script_of_megabytes_runs(void **state)
 {
+	static const char head[] = "echo first $0\n", tail[] = "\necho last\n\n";
 	size_t n = 3 << 20;
 	char *script = malloc(n);
 	const char *argv[] = {"bash", "-l", "script", "arg", NULL};
@@ -385,8 +386,8 @@ static void a_script_of_megabytes_runs(void **state)
 
 	(void)state;
 	memset(script, '#', n);
-	memcpy(script, "echo first $0\n", 14);
-	memcpy(script + n - 12, "\necho last\n\n", 12);
+	memcpy(script, head, sizeof head - 1);
+	memcpy(script + n - (sizeof tail - 1), tail, sizeof tail - 1);
 	r = run(&s);
 	assert_exited(&r, 0);
 	assert_string_equal(r.out[0], "first /dev/fd/63\nlast\n");

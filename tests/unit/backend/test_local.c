@@ -169,7 +169,7 @@ static void the_number_of_processes_is_limited(void **state)
 			   "'fork\\|resource' ; kill $(jobs -p)");
 
 	(void)state;
-	assert_true(atol(out) > 0 || strstr(out, "fork") != NULL);
+	assert_true(strtol(out, NULL, 10) > 0 || strstr(out, "fork") != NULL);
 }
 
 static void removal_frees_the_name_and_leaves_nothing(void **state)

@@ -321,7 +321,7 @@ static void input_reaches_a_command_and_ends(void **state)
 	rig_run(t, id2, args);
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id2));
 	sums = rig_output(t, id2, 0);
-	assert_true(atol(sums) > (long)n - 100000);
+	assert_true(strtol(sums, NULL, 10) > (long)n - 100000);
 }
 
 static void input_goes_on_after_the_runner_was_killed(void **state)
