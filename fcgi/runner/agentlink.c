@@ -8,6 +8,7 @@
 #include "runner/filejob.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
+#include "runner/sandboxrec.h"
 #include "runner/sync.h"
 #include "runner/turn.h"
 

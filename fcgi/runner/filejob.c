@@ -13,6 +13,7 @@
 #include "runner/audit.h"
 #include "runner/filelist.h"
 #include "runner/sandboxes.h"
+#include "runner/sandboxrec.h"
 #include "runner/sync.h"
 #include "wire/idenc.h"
 

@@ -10,6 +10,7 @@
 #include "runner/reserve.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
+#include "runner/sandboxrec.h"
 #include "runner/turn.h"
 
 enum { STORE_RETRY_MS = 1000, BACKEND_WAIT_MS = 1000, BACKEND_WAIT_MAX_MS = 60000 };

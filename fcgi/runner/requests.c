@@ -12,6 +12,7 @@
 #include "runner/runrows.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
+#include "runner/sandboxrec.h"
 #include "runner/turn.h"
 #include "wire/idenc.h"
 

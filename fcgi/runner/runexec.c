@@ -14,6 +14,7 @@
 #include "runner/runevents.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
+#include "runner/sandboxrec.h"
 #include "runner/startframe.h"
 #include "runner/sync.h"
 #include "runner/turn.h"

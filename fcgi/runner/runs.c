@@ -14,6 +14,7 @@
 #include "runner/runexec.h"
 #include "runner/runrows.h"
 #include "runner/sandboxes.h"
+#include "runner/sandboxrec.h"
 #include "runner/sync.h"
 #include "runner/turn.h"
 #include "wire/idenc.h"

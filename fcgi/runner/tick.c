@@ -14,6 +14,7 @@
 #include "runner/reserve.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
+#include "runner/sandboxrec.h"
 #include "runner/turn.h"
 #include "wire/idenc.h"
 

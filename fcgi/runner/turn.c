@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "runner/recovery.h"
-#include "runner/sandboxes.h"
+#include "runner/sandboxrec.h"
 
 void turn_dirty(struct runner *r)
 {
