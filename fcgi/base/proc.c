@@ -105,11 +105,13 @@ static int open_fds(const struct proc *p, struct child *c, struct err *e)
 		    io_write_all(c->in, p->input, p->input_len, e) < 0)
 			return -1;
 		close_fd(&c->in);
+	} else if (p->input_fd) {
+		c->their[0] = fcntl(*p->input_fd, F_DUPFD_CLOEXEC, 3);
 	} else {
 		c->their[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	}
 	if (c->their[0] < 0)
-		return err_sys(e, "open /dev/null");
+		return err_sys(e, "open standard input");
 	for (c->npass = 0; c->npass < p->npass_fds; c->npass++) {
 		fd = fcntl(p->pass_fds[c->npass], F_DUPFD_CLOEXEC, 3 + PASS_MAX);
 		if (fd < 0)

@@ -22,6 +22,7 @@ struct proc {
 	const char *dir;         /* NULL: as ours */
 	const void *input;       /* standard input; NULL: /dev/null */
 	size_t input_len;        /* at most 64 KiB, what a pipe takes at once */
+	const int *input_fd;     /* standard input in place of these; NULL: none */
 	const int *pass_fds;     /* become 3, 4, … in the program */
 	int npass_fds;
 	int64_t timeout_ms; /* 0: 60 s */

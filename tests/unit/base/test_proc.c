@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,21 @@ static void the_environment_is_built_from_nothing(void **state)
 	proc_result_release(&r);
 }
 
+static void an_open_file_serves_as_standard_input(void **state)
+{
+	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC), none = -1;
+	struct proc_result r;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(run_sh("cat", (struct proc){.input_fd = &fd}, &r, &e), 0);
+	assert_string_equal(r.out.p, "test_proc\n");
+	proc_result_release(&r);
+	assert_int_equal(close(fd), 0); /* ours stays open */
+	assert_int_equal(run_sh("true", (struct proc){.input_fd = &none}, &r, &e), -1);
+}
+
 static void a_failure_is_told_with_the_last_line_of_stderr(void **state)
 {
 	const char *argv[] = {"sh", "-c", "echo first >&2; echo why >&2; exit 3", NULL};
@@ -147,6 +163,7 @@ int main(void)
 		cmocka_unit_test(a_child_left_behind_does_not_hold_the_run),
 		cmocka_unit_test(nothing_is_inherited_but_what_is_passed),
 		cmocka_unit_test(the_environment_is_built_from_nothing),
+		cmocka_unit_test(an_open_file_serves_as_standard_input),
 		cmocka_unit_test(a_failure_is_told_with_the_last_line_of_stderr),
 	};
 	return cmocka_run_group_tests_name("proc", tests, NULL, NULL);
