@@ -153,17 +153,12 @@ static void pasta_recall(struct gateway *g)
 	g->pasta = p;
 }
 
-static int read_pid(const char *path, pid_t *ret, struct err *e)
+static int parse_pid(const struct buf *text, pid_t *ret, struct err *e)
 {
-	AUTO_BUF text = BUF_INIT(64);
-	AUTO_FREE char *digits = NULL;
-	struct str word;
+	struct str word = str_trim((struct str){text->p, text->len});
+	AUTO_FREE char *digits = xstrndup(word.p ? word.p : "", word.n);
 	int64_t pid;
 
-	if (io_read_file(path, &text, e) < 0)
-		return -1;
-	word = str_trim((struct str){text.p, text.len});
-	digits = xstrndup(word.p, word.n);
 	if (num_parse(digits, 1, INT32_MAX, &pid, e) < 0)
 		return -1;
 	*ret = (pid_t)pid;
@@ -174,15 +169,20 @@ static int read_pid(const char *path, pid_t *ret, struct err *e)
  * The uplink. It runs as root because the namespace belongs to the host's user
  * namespace; it shuts itself into an empty root of its own. By default pasta maps
  * the gateway's address to the host's loopback and forwards ports: all off.
+ *
+ * The distributions' AppArmor profile of passt lets it open hardly any path, and
+ * none of ours: the namespace comes as its standard input, and it says its process
+ * id on standard output. (It closes other descriptors.) Such a namespace has no
+ * file whose end it could watch; gateway_close() ends it.
  */
 static int pasta_start(struct gateway *g, struct err *e)
 {
-	AUTO_FREE char *pid_file = xasprintf("%s/pasta.pid", g->dir);
 	AUTO_FREE char *resolver = netrules_resolver();
 	const char *const argv[] = {"pasta",
 				    "--netns",
-				    g->netns_path,
+				    "/proc/self/fd/0",
 				    "--netns-only",
+				    "--no-netns-quit",
 				    "--runas",
 				    "0",
 				    "--quiet",
@@ -214,12 +214,13 @@ static int pasta_start(struct gateway *g, struct err *e)
 				    "--dns",
 				    resolver ? resolver : "none",
 				    "--pid",
-				    pid_file,
+				    "/proc/self/fd/1",
 				    NULL};
-	struct proc p = {.argv = argv, .timeout_ms = 10000};
+	struct proc p = {.argv = argv, .input_fd = &g->netns_fd, .timeout_ms = 10000};
+	AUTO_BUF out = BUF_INIT(64);
 	pid_t pid;
 
-	if (proc_run_ok(&p, NULL, e) < 0 || read_pid(pid_file, &pid, e) < 0 ||
+	if (proc_run_ok(&p, &out, e) < 0 || parse_pid(&out, &pid, e) < 0 ||
 	    pidref_of(pid, &g->pasta, e) < 0)
 		return err_wrap(e, "start the uplink of the sandboxes (pasta)");
 	pasta_remember(g);
@@ -265,12 +266,20 @@ static int rules_refresh(struct gateway *g, struct err *e)
 	return 0;
 }
 
-static int open_netlink(void *arg, struct err *e)
+/* On a thread of its own: what is reached only from within. */
+static int open_inside(void *arg, struct err *e)
 {
 	struct gateway *g = arg;
+	AUTO_CLOSE int bound = open(g->netns_path, O_RDONLY | O_CLOEXEC);
 
-	if (setns(g->netns_fd, CLONE_NEWNET) < 0)
+	if (bound < 0)
+		return err_sys(e, "open %s", g->netns_path);
+	if (setns(bound, CLONE_NEWNET) < 0)
 		return err_sys(e, "enter the gateway");
+	/* Not `bound` itself: AppArmor would hold its path against pasta. */
+	g->netns_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (g->netns_fd < 0)
+		return err_sys(e, "open the gateway's network namespace");
 	return nl_open(&g->nl_fd, e);
 }
 
@@ -288,11 +297,8 @@ static int gateway_up(struct gateway *g, bool *ret_new, struct err *e)
 		return -1;
 	if (!there && thread_run(make_netns, g, e) < 0)
 		return -1;
-	g->netns_fd = open(g->netns_path, O_RDONLY | O_CLOEXEC);
-	if (g->netns_fd < 0)
-		return err_sys(e, "open %s", g->netns_path);
 	/* The rules before the way out: there is no moment without them. */
-	if (thread_run(open_netlink, g, e) < 0 || rules_refresh(g, e) < 0)
+	if (thread_run(open_inside, g, e) < 0 || rules_refresh(g, e) < 0)
 		return -1;
 	pasta_recall(g);
 	if (!pidref_alive(&g->pasta) && pasta_start(g, e) < 0)

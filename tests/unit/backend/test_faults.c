@@ -181,20 +181,40 @@ static void a_hostile_tree_is_removed_whole(void **state)
 	assert_int_equal(fixture_open(&f, &e), 0);
 }
 
-static void a_killed_uplink_is_started_again(void **state)
+static pid_t uplink_pid(void)
 {
-	AUTO_FREE char *path = xasprintf("%s/gateway/pasta.pid", f.conf.run_dir);
-	AUTO_BUF text = BUF_INIT(64);
-	struct timespec t = {.tv_nsec = 100000000};
-	struct sandbox_info info = {0};
+	AUTO_FREE char *path = xasprintf("%s/gateway/pasta", f.conf.run_dir);
+	AUTO_BUF text = BUF_INIT(256);
 	struct err e = ERR_INIT;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(io_read_file(path, &text, &e), 0);
 	pid = (pid_t)strtol(text.p, NULL, 10);
 	assert_true(pid > 1);
-	kill(pid, SIGKILL);
+	return pid;
+}
+
+/* Distributions ship an AppArmor profile of passt that forbids what is not its own. */
+static void the_uplink_is_asked_to_open_no_file_of_ours(void **state)
+{
+	AUTO_FREE char *path = xasprintf("/proc/%d/cmdline", (int)uplink_pid());
+	AUTO_BUF text = BUF_INIT(65536);
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_int_equal(io_read_file(path, &text, &e), 0);
+	assert_memory_equal(text.p, "pasta", sizeof "pasta");
+	assert_null(memmem(text.p, text.len, f.conf.run_dir, strlen(f.conf.run_dir)));
+}
+
+static void a_killed_uplink_is_started_again(void **state)
+{
+	struct timespec t = {.tv_nsec = 100000000};
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	kill(uplink_pid(), SIGKILL);
 	nanosleep(&t, NULL);
 	assert_int_equal(f.ops->probe(f.b, &e), 0);
 	fixture_create(&f, box, true, &info);
@@ -213,6 +233,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(
 			a_server_killed_while_it_makes_a_sandbox_leaves_nothing_half),
 		cmocka_unit_test(a_hostile_tree_is_removed_whole),
+		cmocka_unit_test(the_uplink_is_asked_to_open_no_file_of_ours),
 		cmocka_unit_test(a_killed_uplink_is_started_again),
 	};
 
