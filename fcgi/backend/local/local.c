@@ -517,6 +517,7 @@ static int local_open(const struct conf *c, const char *instance_id,
 	if (setup_all(l, instance_id, e) < 0 || open_network(l, &new_gateway, e) < 0 ||
 	    trash_open(l->trash_dir, &l->trash, e) < 0) {
 		gateway_close(l->gateway, false);
+		cgroups_remove_parent(&l->cgroups);
 		local_free(l);
 		return -1;
 	}
