@@ -178,9 +178,8 @@ struct runner {
 	bool sandboxes_stopped;
 	bool looked_again; /* for sandboxes without a record, at the end of a stop */
 
-	bool dirty;      /* something was written in this turn */
-	bool wants_hold; /* turn_hold() was called in this turn */
-	bool is_held;    /* what is written waits for the next turn */
+	bool dirty;  /* something was written in this turn */
+	bool urgent; /* and must be committed at its end */
 	uint64_t hold_until;
 	uv_timer_t hold_over;
 	struct late_answer *answers, **answers_tail;

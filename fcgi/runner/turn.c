@@ -8,7 +8,7 @@
 
 void turn_dirty(struct runner *r)
 {
-	r->dirty = true;
+	r->dirty = r->urgent = true;
 }
 
 void turn_answer(struct runner *r, struct replyto to, json_t *body)
@@ -19,14 +19,24 @@ void turn_answer(struct runner *r, struct replyto to, json_t *body)
 	a->body = body;
 	*r->answers_tail = a;
 	r->answers_tail = &a->next;
-	r->dirty = true;
+	turn_dirty(r);
 }
 
 enum { HOLD_MAX_MS = 2 };
 
+/* Only to end the poll: on_prepare() commits. */
+static void on_hold_over(uv_timer_t *t)
+{
+	(void)t;
+}
+
 void turn_hold(struct runner *r)
 {
-	r->wants_hold = true;
+	r->urgent = false;
+	if (uv_is_active((uv_handle_t *)&r->hold_over))
+		return;
+	r->hold_until = uv_now(&r->loop) + HOLD_MAX_MS;
+	uv_timer_start(&r->hold_over, on_hold_over, HOLD_MAX_MS, 0);
 }
 
 static struct late_answer *take_answers(struct runner *r)
@@ -60,7 +70,8 @@ static void commit(struct runner *r)
 	struct store_commit_info info = {0};
 	struct err e = ERR_INIT;
 
-	r->dirty = r->is_held = false;
+	r->dirty = r->urgent = false;
+	uv_timer_stop(&r->hold_over);
 	if (store_commit(r->store, &info, &e) < 0) {
 		struct err why = ERR_INIT;
 
@@ -88,48 +99,30 @@ void turn_commit(struct runner *r)
 		commit(r);
 }
 
-/* Only to end the poll: on_prepare() commits. */
-static void on_hold_over(uv_timer_t *t)
+static bool may_wait(const struct runner *r)
 {
-	(void)t;
-}
-
-/* What was asked to be held is held once it is noticed, and not past its time. */
-static bool hold(struct runner *r)
-{
-	bool wanted = r->wants_hold;
-
-	r->wants_hold = false;
-	if (!wanted)
-		return false;
-	if (!r->is_held) {
-		r->hold_until = uv_now(&r->loop) + HOLD_MAX_MS;
-		uv_timer_start(&r->hold_over, on_hold_over, HOLD_MAX_MS, 0);
-	}
-	r->is_held = true;
-	return uv_now(&r->loop) < r->hold_until;
+	return !r->urgent && uv_now(&r->loop) < r->hold_until;
 }
 
 /*
  * Both sides of the poll: what timers did is stored before the loop sleeps,
  * what descriptors brought as soon as all of them were looked at.
  */
+static void end_of_turn(struct runner *r)
+{
+	agentconns_flush(&r->conns);
+	if (r->dirty && !may_wait(r))
+		commit(r);
+}
+
 static void on_prepare(uv_prepare_t *h)
 {
-	struct runner *r = h->data;
-
-	if (!r->is_held || uv_now(&r->loop) >= r->hold_until)
-		turn_commit(r);
+	end_of_turn(h->data);
 }
 
 static void on_check(uv_check_t *h)
 {
-	struct runner *r = h->data;
-
-	if (hold(r))
-		agentconns_flush(&r->conns);
-	else
-		turn_commit(r);
+	end_of_turn(h->data);
 }
 
 int turn_init(struct runner *r, struct err *e)

@@ -24,9 +24,9 @@ void turn_close(struct runner *r);
 void turn_dirty(struct runner *r);
 
 /*
- * An answer is on its way that will end what this turn has begun: its commit may
- * wait for the next turn, 2 ms at most. (The end of a command and the list of the
- * artifacts, one round trip later, are so one commit.)
+ * What was written so far in this turn may wait for what comes next, 2 ms at most:
+ * the next turn_dirty() commits both. For the end of a command, whose artifacts are
+ * listed one round trip later: so both are one commit.
  */
 void turn_hold(struct runner *r);
 
