@@ -286,7 +286,10 @@ static void on_poll(uv_poll_t *h, int status, int events)
 	struct agentconn *c = h->data;
 
 	if (status < 0) {
-		tell_closed(c, "the connection to the agent broke");
+		/* It broke. The last words are read first, and then the end is found. */
+		read_messages(c);
+		if (!c->told)
+			watch(c); /* libuv has stopped */
 		return;
 	}
 	if (events & UV_WRITABLE)

@@ -140,12 +140,30 @@ static void who_reads_nothing_gets_no_answers(void **state)
 	assert_in_range(agentconn_backlog(p->conn), 1, 1024 * 1024 + AP_FRAME_MAX);
 }
 
+/* An end that closes what it has not read breaks the connection; its words are there. */
+static void the_last_words_of_who_breaks_off_are_heard(void **state)
+{
+	static uint8_t frame[AP_FRAME_MAX];
+	struct peer *p = *state;
+	struct ap_msg m = ap_hello_init();
+	size_t n = ap_encode(&m, frame, sizeof(frame));
+
+	assert_int_equal(n, write(p->fd, frame, n));
+	close(p->fd);
+	p->fd = -1;
+	while (!p->closed)
+		uv_run(&p->loop, UV_RUN_ONCE);
+	assert_int_equal(1, p->hellos);
+	assert_string_equal("the agent closed the connection", p->closed);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(who_says_no_hello_is_closed),
+		TEST(the_last_words_of_who_breaks_off_are_heard),
 		TEST(who_is_silent_is_asked_and_then_closed),
 		TEST(a_connection_without_half_a_frame_holds_no_buffer),
 		TEST(who_reads_nothing_gets_no_answers),
