@@ -78,9 +78,13 @@ void conn_accept(struct conn *n, int fd)
 
 /* What a runner says. Each returns false for a frame that ends the connection. */
 
+/* All that was not acknowledged is told again. */
 static void forget_told(struct command *c)
 {
 	c->told_start = c->told_exit = false;
+	c->told_stdin = c->stdin_ring.base;
+	for (int s = 0; s < AP_STREAM_COUNT; s++)
+		c->streams[s].sent = c->streams[s].ring.base;
 }
 
 static void put_gone(struct conn *n, const struct ap_id *id)
@@ -99,13 +103,8 @@ static bool on_resume(struct conn *n, const struct ap_msg *m)
 
 	if (n->is_resumed)
 		return false;
-	for (size_t i = 0; i < all->n; i++) {
-		c = all->v[i];
-		forget_told(c);
-		c->told_stdin = c->stdin_ring.base;
-		for (int s = 0; s < AP_STREAM_COUNT; s++)
-			c->streams[s].sent = c->streams[s].ring.base;
-	}
+	for (size_t i = 0; i < all->n; i++)
+		forget_told(all->v[i]);
 	while (ap_offsets_next(&list, &o) == 1) {
 		c = command_find(all, &o.id);
 		if (c)

@@ -94,8 +94,11 @@ static void nothing_is_sent_before_resume(void **state)
 
 static void a_repeated_start_runs_once(void **state)
 {
-	const char *argv[] = {"sh", "-c", "echo once >>$F; cat $F", NULL};
-	char file[128], var[140];
+	const char *argv[] = {"sh", "-c",
+			      "while [ ! -e $F.go ]; do sleep 0.01; done; "
+			      "echo once >>$F; cat $F",
+			      NULL};
+	char file[128], go[140], var[140];
 	const char *env[] = {var, NULL};
 	struct command_spec s = {.argv = argv, .env = env};
 	struct result r = {.id = next_id()};
@@ -106,6 +109,9 @@ static void a_repeated_start_runs_once(void **state)
 	client_connect(NULL, 0);
 	send_start(&s, r.id);
 	send_start(&s, r.id);
+	sync_agent();
+	snprintf(go, sizeof(go), "%s.go", file);
+	close(open(go, O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
 	await_exit(&r);
 	assert_string_equal(r.out[0], "once\n");
 	r.is_ended = r.is_started = false;
@@ -116,6 +122,32 @@ static void a_repeated_start_runs_once(void **state)
 	forget(&r.id);
 	result_free(&r);
 	unlink(file);
+	unlink(go);
+}
+
+/* A runner that was killed had the start from us, and from it the next has nothing. */
+static void a_repeated_start_tells_what_was_not_acknowledged(void **state)
+{
+	const char *argv[] = {"sh", "-c", "echo out; echo err >&2", NULL};
+	struct command_spec s = {.argv = argv};
+	struct result r = {.id = next_id()};
+	struct ap_msg m = {.type = AP_STARTED};
+
+	(void)state;
+	client_connect(NULL, 0);
+	send_start(&s, r.id);
+	while (m.type != AP_EXIT)
+		assert_true(client_next(&m, 20000));
+	client_connect(NULL, 0);
+	m.type = AP_STARTED;
+	while (m.type != AP_EXIT) /* to a runner that is at the command before it */
+		assert_true(client_next(&m, 20000));
+	send_start(&s, r.id);
+	await_exit(&r);
+	assert_string_equal(r.out[0], "out\n");
+	assert_string_equal(r.out[1], "err\n");
+	forget(&r.id);
+	result_free(&r);
 }
 
 static void who_is_forgotten_is_gone(void **state)
@@ -302,6 +334,7 @@ int main(void)
 		cmocka_unit_test(output_is_whole_over_many_reconnects),
 		cmocka_unit_test(nothing_is_sent_before_resume),
 		cmocka_unit_test(a_repeated_start_runs_once),
+		cmocka_unit_test(a_repeated_start_tells_what_was_not_acknowledged),
 		cmocka_unit_test(who_is_forgotten_is_gone),
 		cmocka_unit_test(forget_does_not_touch_what_runs),
 		cmocka_unit_test(output_waits_for_a_runner_that_is_away),
