@@ -105,32 +105,46 @@ static void listener_event(struct watch *w, uint32_t events)
 		a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* A socket of our own: in a folder only root can look into. -1 with errno. */
+/* The folder of a path, which is made if it is missing, for root alone. */
+static int own_folder(const char *path)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char *slash;
+
+	memcpy(dir, path, strlen(path) + 1);
+	slash = strrchr(dir, '/');
+	if (!slash || slash == dir)
+		return 0;
+	*slash = '\0';
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return -1;
+	return chown(dir, 0, 0) < 0 || chmod(dir, 0700) < 0 ? -1 : 0;
+}
+
+/*
+ * A socket of our own: in a folder only root can look into. It comes to its name
+ * when it listens already: who sees the name appear can connect. -1 with errno.
+ */
 static int listen_at(const char *path)
 {
+	static const char suffix[] = ".new";
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	char dir[sizeof(addr.sun_path)];
-	char *slash;
+	size_t n = strlen(path);
 	int fd;
 
-	if (strlen(path) >= sizeof(addr.sun_path)) {
+	if (n + sizeof(suffix) > sizeof(addr.sun_path)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	memcpy(addr.sun_path, path, strlen(path) + 1);
-	memcpy(dir, path, strlen(path) + 1);
-	slash = strrchr(dir, '/');
-	if (slash && slash != dir) {
-		*slash = '\0';
-		if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-			return -1;
-		if (chown(dir, 0, 0) < 0 || chmod(dir, 0700) < 0)
-			return -1;
-	}
-	unlink(path);
+	if (own_folder(path) < 0)
+		return -1;
+	memcpy(addr.sun_path, path, n);
+	memcpy(addr.sun_path + n, suffix, sizeof(suffix));
+	unlink(addr.sun_path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0 && (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-			chmod(path, 0600) < 0 || listen(fd, 16) < 0)) {
+			chmod(addr.sun_path, 0600) < 0 || listen(fd, 16) < 0 ||
+			rename(addr.sun_path, path) < 0)) {
 		close(fd);
 		return -1;
 	}
