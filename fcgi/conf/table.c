@@ -110,7 +110,9 @@ static const struct conf_row sandboxes[] = {
 	BOOL("SANDBOX_CAPS_BYPASS_CHECK", caps_bypass_check, "false",
 	     "Start although SANDBOX_CAPS_STRICT would refuse."),
 	TEXT("OCI_RUNTIME", oci_runtime, "", check_runtime, "name or absolute path",
-	     "The OCI runtime. Empty: the first of runc, crun, runsc that works here."),
+	     "The OCI runtime. Empty: the first of runc, crun, runsc that works here. "
+	     "With "
+	     "runsc (gVisor) see security.md."),
 	TEXT("AGENT_PATH", agent_path, "", check_plain_path, "path",
 	     "The agent's program. Empty: beside the server's, or in ../libexec."),
 	TEXT("ROOTFS_MIRROR", rootfs_mirror, "", check_mirror, "url",

@@ -35,19 +35,20 @@ int box_read(const char *dir, struct box *ret, struct err *e)
 	AUTO_JSON *root = NULL;
 	const char *image, *fingerprint, *boot;
 	json_int_t pid, start, slot;
-	int fresh;
+	int fresh, gvisor = 0;
 
 	if (io_read_file(path, &text, e) < 0 ||
 	    json_parse(text.p, text.len, &root, e) < 0)
 		return -1;
-	if (json_unpack(root, "{s:s,s:s,s:I,s:I,s:s,s:I,s:b}", "image", &image,
+	if (json_unpack(root, "{s:s,s:s,s:I,s:I,s:s,s:I,s:b,s?b}", "image", &image,
 			"fingerprint", &fingerprint, "pid", &pid, "start", &start, "boot",
-			&boot, "slot", &slot, "fresh", &fresh) < 0)
+			&boot, "slot", &slot, "fresh", &fresh, "gvisor", &gvisor) < 0)
 		return err_set(e, ERR_SYSTEM, "%s cannot be understood", path);
 	*ret = (struct box){.image = xstrdup(image),
 			    .fingerprint = xstrdup(fingerprint),
 			    .init = {.pid = (pid_t)pid, .start = (uint64_t)start},
 			    .slot = (int)slot,
+			    .gvisor = gvisor,
 			    .fresh = fresh};
 	snprintf(ret->init.boot, sizeof ret->init.boot, "%s", boot);
 	return 0;
@@ -70,10 +71,10 @@ int box_write(const char *dir, const struct box *b, struct err *e)
 {
 	AUTO_FREE char *path = xasprintf("%s/state.json", dir);
 	AUTO_JSON *root =
-		json_pack("{s:s,s:s,s:i,s:I,s:s,s:i,s:b}", "image", b->image,
+		json_pack("{s:s,s:s,s:i,s:I,s:s,s:i,s:b,s:b}", "image", b->image,
 			  "fingerprint", b->fingerprint, "pid", (int)b->init.pid, "start",
 			  (json_int_t)b->init.start, "boot", b->init.boot, "slot",
-			  b->slot, "fresh", (int)b->fresh);
+			  b->slot, "fresh", (int)b->fresh, "gvisor", (int)b->gvisor);
 	AUTO_FREE char *text = json_dumps(root, JSON_COMPACT);
 
 	return box_write_file(path, text, 0600, 0, e);
@@ -95,7 +96,8 @@ int box_make_dirs(const char *dir, int64_t uid, struct err *e)
 {
 	if (make_dir(dir, "store", 0700, 0, e) < 0 ||
 	    make_dir(dir, "store/upper", 0755, uid, e) < 0 ||
-	    make_dir(dir, "store/work", 0700, 0, e) < 0)
+	    make_dir(dir, "store/work", 0700, 0, e) < 0 ||
+	    make_dir(dir, "tmp", 01777, uid, e) < 0)
 		return -1;
 	return make_dir(dir, "merged", 0711, 0, e);
 }

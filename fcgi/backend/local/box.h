@@ -15,14 +15,17 @@
  *                without it was never used and may go
  *   store/       0700: upper (what the sandbox wrote) and work (overlayfs's)
  *   merged       where the overlay is mounted, in a namespace of its own only
+ *   agent/       of the mapped root: with runsc, the agent's socket
+ *   tmp/         with runsc, /tmp: it would lay a file system in memory over it
  *   config.json  the OCI configuration of the last start
- *   hosts        /etc/hosts of the sandbox
+ *   hosts        /etc/hosts of the sandbox, and so resolv.conf
  */
 struct box {
 	char *image;        /* "<image>/<folder>": the tree that upper lies on */
 	char *fingerprint;  /* policy of the last start */
 	struct pidref init; /* PID 1 as the host sees it; pid 0: stopped */
 	int slot;           /* in the gateway; -1: none */
+	bool gvisor;        /* started by runsc */
 	bool fresh;
 };
 #define BOX_INIT                                                                         \

@@ -7,11 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "backend/local/agentsock.h"
 #include "backend/local/box.h"
 #include "backend/local/runtime.h"
 #include "backend/local/setup.h"
@@ -20,7 +19,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-enum { KILL_WAIT_MS = 10000, AGENT_BACKLOG = 16 };
+enum { KILL_WAIT_MS = 10000, AGENT_WAIT_MS = 20000 };
 
 static struct local *local_of(struct backend *b)
 {
@@ -39,64 +38,24 @@ static char *box_dir(const struct local *l, const char *name)
 	return xasprintf("%s/%s", l->sandboxes_dir, name);
 }
 
-/*
- * The address of an agent's socket. Through the folder's descriptor: RUN_DIR may
- * be longer than sun_path. The folder is root's alone, so no sandbox can put
- * something else in the place of a socket.
- */
-static int agent_address(const struct local *l, const char *name, struct sockaddr_un *ret,
-			 struct err *e)
+/* Where an agent that makes its own socket does so: see agentsock.h. */
+static char *agent_folder(const struct local *l, const char *name)
 {
-	int n;
-
-	ret->sun_family = AF_UNIX;
-	n = snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/%s",
-		     l->agents_fd, name);
-	if (n < 0 || (size_t)n >= sizeof ret->sun_path)
-		return err_set(e, ERR_INVALID, "the name of a sandbox is too long");
-	return 0;
-}
-
-static int agent_listen(const struct local *l, const char *name, int *ret_fd,
-			struct err *e)
-{
-	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_un a = {0};
-
-	if (fd < 0)
-		return err_sys(e, "make the agent's socket");
-	if (agent_address(l, name, &a, e) < 0)
-		return -1;
-	unlinkat(l->agents_fd, name, 0);
-	if (bind(fd, (struct sockaddr *)&a, sizeof a) < 0 ||
-	    listen(fd, AGENT_BACKLOG) < 0)
-		return err_sys(e, "bind the agent's socket");
-	*ret_fd = fd;
-	fd = -1;
-	return 0;
+	return xasprintf("%s/%s/agent", l->sandboxes_dir, name);
 }
 
 static int local_connect(struct backend *b, const char *name, int *ret_fd, struct err *e)
 {
 	struct local *l = local_of(b);
-	AUTO_CLOSE int fd =
-		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un a = {0};
+	AUTO_FREE char *folder = NULL;
+	struct agentsock_own own = {.groups = &l->cgroups, .child = name};
 
-	if (fd < 0)
-		return err_sys(e, "make a socket");
-	if (check_name(name, e) < 0 || agent_address(l, name, &a, e) < 0)
+	if (check_name(name, e) < 0)
 		return -1;
-	if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0) {
-		if (errno == ENOENT || errno == ECONNREFUSED)
-			return err_set(e, ERR_NOT_FOUND, "the sandbox does not run");
-		if (errno == EAGAIN)
-			return err_set(e, ERR_BUSY, "the agent does not accept");
-		return err_sys(e, "connect to the agent");
-	}
-	*ret_fd = fd;
-	fd = -1;
-	return 0;
+	if (!runtime_is_gvisor(l->runtime))
+		return agentsock_connect(l->agents_fd, name, ret_fd, e);
+	own.folder = folder = agent_folder(l, name);
+	return agentsock_own_connect(&own, ret_fd, e);
 }
 
 /* Ends what may run under that name and forgets it; the files stay. */
@@ -158,30 +117,48 @@ static int local_remove(struct backend *b, const char *name, bool *ret_existed,
 	return 0;
 }
 
+/*
+ * gVisor's own threads, and those that stand for the sandbox's processes, are
+ * counted with them; without room for one of its own it ends, and all with it.
+ */
+static int64_t gvisor_pids(int64_t pids)
+{
+	return pids > 0 ? 64 + 4 * pids : pids;
+}
+
 static int write_config(const struct local *l, const struct sandbox_spec *spec,
 			const char *dir, struct err *e)
 {
-	static const char *const args[] = {OCI_AGENT, "init", "--listen-fd", "3", NULL};
+	static const char *const passed[] = {OCI_AGENT, "init", "--listen-fd", "3", NULL};
+	static const char *const own[] = {OCI_AGENT, "init", "--socket",
+					  OCI_SOCKET_DIR "/" AGENTSOCK_OWN, NULL};
+	bool gvisor = runtime_is_gvisor(l->runtime);
+	AUTO_FREE char *folder = agent_folder(l, spec->name);
+	AUTO_FREE char *tmp = xasprintf("%s/tmp", dir);
 	AUTO_FREE char *rootfs = xasprintf("%s/merged", dir);
 	AUTO_FREE char *config = xasprintf("%s/config.json", dir);
 	AUTO_FREE char *hosts = xasprintf("%s/hosts", dir);
-	AUTO_FREE char *resolv = xasprintf("%s/resolv.conf", l->run_dir);
+	AUTO_FREE char *resolv = xasprintf("%s/resolv.conf", dir);
 	AUTO_FREE char *text = NULL, *hosts_text = NULL;
 	struct oci_spec s = {.rootfs = rootfs,
-			     .args = args,
+			     .args = gvisor ? own : passed,
 			     .hostname = spec->name,
 			     .cgroup_child = spec->name,
 			     .agent_file = l->agent_file,
+			     .socket_dir = gvisor ? folder : NULL,
+			     .tmp_dir = gvisor ? tmp : NULL,
 			     .hosts_file = hosts,
 			     .resolv_file = l->gateway ? resolv : NULL,
 			     .cpu_cores = spec->cpu_cores,
 			     .memory_mb = spec->memory_mb,
-			     .pids = spec->pids};
+			     .pids = gvisor ? gvisor_pids(spec->pids) : spec->pids};
 
 	setup_oci(l, &s);
 	hosts_text = xasprintf("127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost\n",
 			       spec->name);
 	if (oci_config(&s, &text, e) < 0 || box_write_file(config, text, 0600, 0, e) < 0)
+		return -1;
+	if (l->gateway && box_write_file(resolv, gateway_resolv_conf(), 0644, 0, e) < 0)
 		return -1;
 	return box_write_file(hosts, hosts_text, 0644, s.uid_base, e);
 }
@@ -220,28 +197,64 @@ static int prepare(struct local *l, const struct sandbox_spec *spec, const char 
 	return box_make_dirs(dir, l->conf->uid_base, e);
 }
 
+struct launch {
+	struct local *l;
+	const struct sandbox_spec *spec;
+	struct box *box;
+};
+
+static int on_created(void *arg, pid_t pid, struct err *e)
+{
+	const struct launch *a = arg;
+	struct gateway *g = a->l->gateway;
+
+	if (pidref_of(pid, &a->box->init, e) < 0)
+		return -1;
+	if (!g)
+		return 0;
+	if (gateway_slot_take(g, &a->box->slot, e) < 0)
+		return -1;
+	return gateway_attach(g, a->box->slot, pid, e);
+}
+
+/* The folder anew: nothing that an earlier start has left is taken for the agent. */
+static int make_agent_folder(const struct local *l, const char *name, struct err *e)
+{
+	AUTO_FREE char *path = agent_folder(l, name);
+	uid_t owner = (uid_t)l->conf->uid_base;
+
+	if (io_rmtree(path, e) < 0)
+		return -1;
+	return io_mkdirs_owned(path, 0700, owner, owner, e);
+}
+
 static int launch(struct local *l, const struct sandbox_spec *spec, const char *dir,
 		  struct box *box, struct err *e)
 {
 	AUTO_FREE char *lower = xasprintf("%s/images/%s", l->conf->data_dir, box->image);
+	AUTO_FREE char *folder = agent_folder(l, spec->name);
 	AUTO_CLOSE int fd = -1;
-	pid_t pid = -1;
+	struct launch a = {l, spec, box};
 	struct runtime_run run = {.runtime = l->runtime,
 				  .state_dir = l->runtime_dir,
 				  .id = spec->name,
 				  .dir = dir,
 				  .lower = lower,
+				  .network = l->gateway != NULL,
 				  .detach = true,
-				  .ret_pid = &pid};
+				  .on_created = on_created,
+				  .arg = &a};
 
-	if (agent_listen(l, spec->name, &fd, e) < 0 ||
+	box->gvisor = runtime_is_gvisor(l->runtime);
+	if ((box->gvisor ? make_agent_folder(l, spec->name, e)
+			 : agentsock_listen(l->agents_fd, spec->name, &fd, e)) < 0 ||
 	    write_config(l, spec, dir, e) < 0 || box_write(dir, box, e) < 0)
 		return -1;
 	run.pass_fd = fd;
-	if (runtime_run(&run, e) < 0 || pidref_of(pid, &box->init, e) < 0)
+	if (runtime_run(&run, e) < 0)
 		return -1;
-	if (l->gateway && (gateway_slot_take(l->gateway, &box->slot, e) < 0 ||
-			   gateway_attach(l->gateway, box->slot, pid, e) < 0))
+	if (box->gvisor &&
+	    agentsock_own_wait(folder, box->init.pid, AGENT_WAIT_MS, e) < 0)
 		return -1;
 	return box_write(dir, box, e);
 }
@@ -338,6 +351,17 @@ static int local_probe(struct backend *b, struct err *e)
 }
 
 /*
+ * Not what the other kind of runtime started, whose agent is reached in another
+ * way; and gVisor's network does not notice a new cable.
+ */
+static bool can_keep(const struct local *l, const struct box *box, bool new_gateway)
+{
+	if (box->gvisor != runtime_is_gvisor(l->runtime))
+		return false;
+	return !(box->gvisor && box->slot >= 0 && new_gateway);
+}
+
+/*
  * After a crash: a folder that was never used goes, a start that was not
  * finished is undone, what runs keeps its address and gets its network back.
  */
@@ -356,7 +380,7 @@ static int settle(struct local *l, const char *name, bool new_gateway, struct er
 		*e = why;
 		return err_wrap(e, "sandbox %s cannot be used, its files are kept", name);
 	}
-	if (!pidref_alive(&box.init)) {
+	if (!pidref_alive(&box.init) || !can_keep(l, &box, new_gateway)) {
 		if (halt(l, name, &box, e) < 0)
 			return -1;
 		return box_write(dir, &box, e);
@@ -448,14 +472,10 @@ static void prune_images(struct local *l)
 
 static int open_network(struct local *l, bool *ret_new, struct err *e)
 {
-	AUTO_FREE char *path = xasprintf("%s/resolv.conf", l->run_dir);
-
 	if (strcmp(l->conf->network_mode, "bridge") != 0)
 		return 0;
-	if (gateway_open(l->run_dir, l->progress, l->progress_arg, &l->gateway, ret_new,
-			 e) < 0)
-		return -1;
-	return box_write_file(path, gateway_resolv_conf(), 0644, 0, e);
+	return gateway_open(l->run_dir, l->progress, l->progress_arg, &l->gateway,
+			    ret_new, e);
 }
 
 static void local_free(struct local *l)

@@ -68,6 +68,9 @@ static json_t *all_mounts(const struct oci_spec *s)
 					"options", constant(mounts[i].options)));
 	bind_file(list, s->agent_file, OCI_AGENT,
 		  "[\"bind\",\"ro\",\"nosuid\",\"nodev\"]");
+	bind_file(list, s->socket_dir, OCI_SOCKET_DIR,
+		  "[\"bind\",\"nosuid\",\"nodev\",\"noexec\"]");
+	bind_file(list, s->tmp_dir, "/tmp", "[\"bind\",\"nosuid\",\"nodev\"]");
 	bind_file(list, s->hosts_file, "/etc/hosts",
 		  "[\"bind\",\"nosuid\",\"nodev\",\"noexec\"]");
 	bind_file(list, s->resolv_file, "/etc/resolv.conf",

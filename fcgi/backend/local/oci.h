@@ -21,6 +21,8 @@ struct oci_spec {
 	const char *hostname;
 	const char *cgroup_child; /* name under the parent group */
 	const char *agent_file;   /* bound at OCI_AGENT, read-only; NULL: not */
+	const char *socket_dir;   /* bound at OCI_SOCKET_DIR; NULL: not */
+	const char *tmp_dir;      /* bound at /tmp; NULL: not */
 	const char *hosts_file;   /* bound at /etc/hosts; NULL: not */
 	const char *resolv_file;  /* bound at /etc/resolv.conf; NULL: not */
 	const char *seccomp_text; /* JSON */
@@ -31,7 +33,8 @@ struct oci_spec {
 	double cpu_cores;
 	int64_t memory_mb, pids;
 };
-#define OCI_AGENT "/dev/mcp-sandboxd-agent"
+#define OCI_AGENT      "/dev/mcp-sandboxd-agent"
+#define OCI_SOCKET_DIR "/dev/mcp-sandboxd"
 
 /* Ids the user namespace has: 0 to OCI_IDS - 1. */
 enum { OCI_IDS = 65536 };

@@ -8,8 +8,11 @@
 #include "base/err.h"
 
 /*
- * The OCI runtime as a program: run, delete, and the choice of one that works
- * here. Blocking; any thread.
+ * The OCI runtime as a program: run and delete. Blocking; any thread.
+ *
+ * runsc (gVisor) differs from runc and crun: it hands no descriptor in that can
+ * be accepted from, and it reads its network's addresses when it starts, so they
+ * must be there before.
  */
 struct runtime_run {
 	const char *runtime;   /* path of the program */
@@ -18,9 +21,14 @@ struct runtime_run {
 	const char *dir;   /* the sandbox's folder: bundle and overlay */
 	const char *lower; /* absolute path of the image's tree */
 	int pass_fd;       /* becomes 3 in the sandbox; -1: none */
+	bool network;      /* it will be connected; runsc wants to know */
 	bool detach;       /* false: waits for its end, which must be code 0 */
-	pid_t *ret_pid;    /* with detach */
+	/* With detach: its network namespace is there, no command has run. */
+	int (*on_created)(void *arg, pid_t pid, struct err *e);
+	void *arg;
 };
+
+bool runtime_is_gvisor(const char *runtime);
 
 /*
  * Mounts the overlay in a mount namespace that ends with this call (the
@@ -28,7 +36,10 @@ struct runtime_run {
  */
 int runtime_run(const struct runtime_run *r, struct err *e);
 
-/* Forgets the container, killing what still runs in it. Absent: fine. */
+/*
+ * Forgets the container. runc and crun kill what still runs in it; with runsc the
+ * caller ends its control group. Absent: fine.
+ */
 int runtime_delete(const char *runtime, const char *state_dir, const char *id,
 		   struct err *e);
 

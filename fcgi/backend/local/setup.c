@@ -22,7 +22,7 @@
 #include "base/sha256.h"
 
 static const char agent_name[] = "mcp-sandboxd-agent";
-static const char *const runtimes[] = {"runc", "crun"};
+static const char *const runtimes[] = {"runc", "crun", "runsc"};
 enum { UID_BASE_MIN = 65536 };
 
 static int check_host(const struct conf *c, struct err *e)
@@ -135,6 +135,7 @@ static int try_runtime(const struct local *l, const char *runtime, struct err *e
 				  .id = "probe-run",
 				  .dir = dir,
 				  .lower = lower,
+				  .network = strcmp(l->conf->network_mode, "bridge") == 0,
 				  .pass_fd = -1};
 	struct err ignored = ERR_INIT;
 	int rc = -1;
@@ -197,10 +198,6 @@ static int choose_runtime(struct local *l, struct err *e)
 		struct err why = ERR_INIT;
 		char line[640];
 
-		if (path && strstr(path, "runsc"))
-			return err_set(
-				e, ERR_BACKEND,
-				"OCI_RUNTIME=runsc is not supported yet; use runc");
 		if (path && probe_cached(l, path, &why) == 0) {
 			l->runtime = MOVE(path);
 			return 0;
@@ -211,9 +208,10 @@ static int choose_runtime(struct local *l, struct err *e)
 		if (*wanted)
 			return err_set(e, ERR_BACKEND, "OCI_RUNTIME %s", line);
 	}
-	return err_set(e, ERR_BACKEND,
-		       "no OCI runtime works here (tried runc, crun; the reasons are in "
-		       "the log). Install the package runc");
+	return err_set(
+		e, ERR_BACKEND,
+		"no OCI runtime works here (tried runc, crun, runsc; the reasons are in "
+		"the log). Install the package runc");
 }
 
 int setup_all(struct local *l, const char *instance_id, struct err *e)

@@ -44,9 +44,15 @@ struct fixture {
 
 static const char fixture_agent[] =
 	"#!/usr/bin/python3\n"
-	"import signal, socket, subprocess\n"
+	"import os, signal, socket, subprocess, sys\n"
 	"signal.signal(signal.SIGCHLD, signal.SIG_DFL)\n"
-	"s = socket.socket(fileno=3)\n"
+	"if sys.argv[2] == '--socket':\n"
+	"    s = socket.socket(socket.AF_UNIX)\n"
+	"    s.bind(sys.argv[3] + '.new')\n"
+	"    s.listen()\n"
+	"    os.rename(sys.argv[3] + '.new', sys.argv[3])\n"
+	"else:\n"
+	"    s = socket.socket(fileno=3)\n"
 	"while True:\n"
 	"    c, _ = s.accept()\n"
 	"    text = b''\n"
@@ -106,6 +112,8 @@ static inline char *fixture_data_dir(const char *top)
 
 static inline void fixture_conf(struct fixture *f, char *data_dir, const char *instance)
 {
+	const char *runtime = getenv("TEST_OCI_RUNTIME");
+
 	snprintf(f->instance, sizeof f->instance, "%s", instance);
 	f->conf = (struct conf){
 		.data_dir = data_dir,
@@ -115,7 +123,7 @@ static inline void fixture_conf(struct fixture *f, char *data_dir, const char *i
 		.no_new_privileges = true,
 		.cap_drop = xstrdup("ALL"),
 		.cap_add = xstrdup("SETUID,SETGID,CHOWN,FOWNER,DAC_OVERRIDE"),
-		.oci_runtime = xstrdup(""),
+		.oci_runtime = xstrdup(runtime ? runtime : ""),
 		.agent_path = xasprintf("%s/agent.py", data_dir),
 		.rootfs_mirror = xstrdup(""),
 		.rootfs_suite = xstrdup(""),
