@@ -130,8 +130,9 @@ static int write_config(const struct local *l, const struct sandbox_spec *spec,
 			const char *dir, struct err *e)
 {
 	static const char *const passed[] = {OCI_AGENT, "init", "--listen-fd", "3", NULL};
-	static const char *const own[] = {OCI_AGENT, "init", "--socket",
-					  OCI_SOCKET_DIR "/" AGENTSOCK_OWN, NULL};
+	static const char own_socket[] = OCI_SOCKET_DIR "/" AGENTSOCK_OWN;
+	static const char *const own[] = {OCI_AGENT, "init", "--socket", own_socket,
+					  NULL};
 	bool gvisor = runtime_is_gvisor(l->runtime);
 	AUTO_FREE char *folder = agent_folder(l, spec->name);
 	AUTO_FREE char *tmp = xasprintf("%s/tmp", dir);

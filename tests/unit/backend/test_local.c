@@ -199,7 +199,7 @@ static void the_number_of_processes_is_limited(void **state)
 	out = fixture_sh(&f, box,
 			 "for i in $(seq 300); do sleep 5 & done 2>&1 | grep -c -i "
 			 "'fork\\|resource' ; kill $(jobs -p)");
-	assert_true(atol(out) > 0 || strstr(out, "fork") != NULL);
+	assert_true(strtol(out, NULL, 10) > 0 || strstr(out, "fork") != NULL);
 }
 
 static void temporary_files_outlive_a_stop_too(void **state)
