@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner/runexec.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -305,8 +306,31 @@ static void conclude_without_artifacts(struct run *run, const char *why)
 	conclude(run);
 }
 
+static int oom_of(const struct run *run, const struct command *c)
+{
+	struct backend *b = run->sb->r->backend;
+	struct err ignored = ERR_INIT;
+	uint64_t now = 0;
+
+	if (!c->oom_known || b->ops->oom_kills(b, run->sb->name, &now, &ignored) < 0)
+		return -1;
+	return now > c->oom_before;
+}
+
+/* Why all of it ended, if the control group knows: gVisor ends as one. */
+static char *lost_reason(const struct run *run, const char *why)
+{
+	if (!command_runs(run) || oom_of(run, &run->cmds[run->at]) != 1)
+		return xstrdup(why);
+	return xasprintf("%s (it had reached its memory limit of %" PRId64
+			 " MB: use less memory, or raise DEFAULT_MEMORY_MB)",
+			 why, run->sb->r->conf->default_memory_mb);
+}
+
 void run_lose(struct run *run, const char *why)
 {
+	AUTO_FREE char *reason = NULL;
+
 	if (run->state != STORE_RUN_RUNNING)
 		return;
 	if (!command_runs(run) && !has_more(run))
@@ -314,7 +338,8 @@ void run_lose(struct run *run, const char *why)
 	else if (run->ending == ENDING_CANCEL)
 		run_end_now(run, STORE_RUN_CANCELED, STORE_COMMAND_CANCELED, run->why);
 	else
-		run_end_now(run, STORE_RUN_FAILED, STORE_COMMAND_LOST, why);
+		run_end_now(run, STORE_RUN_FAILED, STORE_COMMAND_LOST,
+			    reason = lost_reason(run, why));
 }
 
 static void send_cancel(struct run *run)
@@ -356,17 +381,6 @@ void run_go_on(struct run *run)
 }
 
 /* ---- what the agent says */
-
-static int oom_of(const struct run *run, const struct command *c)
-{
-	struct backend *b = run->sb->r->backend;
-	struct err ignored = ERR_INIT;
-	uint64_t now = 0;
-
-	if (!c->oom_known || b->ops->oom_kills(b, run->sb->name, &now, &ignored) < 0)
-		return -1;
-	return now > c->oom_before;
-}
 
 static void note_failure(struct run *run, const struct store_command *c)
 {

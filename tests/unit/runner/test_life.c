@@ -100,6 +100,28 @@ static void a_sandbox_that_dies_ends_its_run_as_lost(void **state)
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, next));
 }
 
+/* gVisor ends as one when memory is short. */
+static void a_sandbox_that_dies_of_its_memory_limit_says_so(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_FREE char *pid_path = rig_folder(t, "a", "pid");
+	AUTO_FREE char *oom_path = rig_folder(t, "a", "oom");
+	AUTO_STORE_RUN run = {0};
+	AUTO_BUF pid = BUF_INIT(32);
+	struct err e = ERR_INIT;
+
+	rig_run(t, id, "{'identifier':'a','commands':[{'shell':'sleep 60'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
+	assert_int_equal(0, io_read_file(pid_path, &pid, &e));
+	assert_int_equal(0, io_write_file_atomic(oom_path, "1", 1, 0600, &e));
+	kill((pid_t)strtol(pid.p, NULL, 10), SIGKILL);
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_int_equal(STORE_COMMAND_LOST, run.commands[0].status);
+	assert_non_null(strstr(run.commands[0].reason, "memory limit"));
+}
+
 static void a_delete_ends_what_runs(void **state)
 {
 	struct rig *t = *state;
@@ -307,6 +329,7 @@ int main(void)
 		TEST(a_killed_runner_loses_and_doubles_nothing),
 		TEST(a_runner_that_leaves_is_taken_over),
 		TEST(a_sandbox_that_dies_ends_its_run_as_lost),
+		TEST(a_sandbox_that_dies_of_its_memory_limit_says_so),
 		TEST(a_delete_ends_what_runs),
 		TEST(a_restart_makes_a_fresh_sandbox),
 		TEST(an_expired_sandbox_goes_but_not_one_in_use),
