@@ -498,6 +498,7 @@ static void local_free(struct local *l)
 	free(l);
 }
 
+/* The groups of what has ended by itself go. */
 static bool any_alive(struct local *l)
 {
 	struct sandbox_list list = {0};
@@ -507,8 +508,12 @@ static bool any_alive(struct local *l)
 
 	if (local_list(&l->base, &list, &e) < 0)
 		return true;
-	for (i = 0; i < list.n; i++)
+	for (i = 0; i < list.n; i++) {
 		alive = alive || list.v[i].running;
+		if (!list.v[i].running &&
+		    cgroups_end(&l->cgroups, list.v[i].name, &e) < 0)
+			l->progress(l->progress_arg, e.msg);
+	}
 	sandbox_list_release(&list);
 	return alive;
 }

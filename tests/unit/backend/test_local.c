@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "fixture.h"
 
+#include "backend/local/pidref.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/num.h"
 
 static struct fixture f;
@@ -256,6 +258,35 @@ static void removal_frees_the_name_and_leaves_nothing(void **state)
 	assert_int_equal(fixture_open(&f, &e), 0);
 }
 
+static void a_sandbox_that_ended_by_itself_leaves_no_group_at_the_close(void **state)
+{
+	AUTO_FREE char *v1 =
+		xasprintf("/sys/fs/cgroup/memory/mcp-sandboxd-%s", f.instance);
+	AUTO_FREE char *v2 = xasprintf("/sys/fs/cgroup/mcp-sandboxd-%s", f.instance);
+	AUTO_FREE char *path =
+		xasprintf("%s/sandboxes/%s/state.json", f.conf.data_dir, box);
+	struct sandbox_info i = {0};
+	AUTO_BUF text = BUF_INIT(65536);
+	AUTO_JSON *state_json = NULL;
+	struct err e = ERR_INIT;
+	struct pidref init = {0};
+	json_int_t pid = 0;
+
+	(void)state;
+	fixture_create(&f, box, true, &i);
+	sandbox_info_release(&i);
+	assert_int_equal(io_read_file(path, &text, &e), 0);
+	assert_int_equal(json_parse(text.p, text.len, &state_json, &e), 0);
+	assert_int_equal(json_unpack(state_json, "{s:I}", "pid", &pid), 0);
+	assert_int_equal(pidref_of((pid_t)pid, &init, &e), 0);
+	assert_int_equal(pidref_kill(&init, 10000, &e), 0);
+	f.ops->close(f.b);
+	f.b = NULL;
+	assert_false(io_exists(v1));
+	assert_false(io_exists(v2));
+	assert_int_equal(fixture_open(&f, &e), 0);
+}
+
 static void figures(void **state)
 {
 	enum { ROUNDS = 5 };
@@ -293,6 +324,8 @@ int main(void)
 		cmocka_unit_test(the_number_of_processes_is_limited),
 		cmocka_unit_test(temporary_files_outlive_a_stop_too),
 		cmocka_unit_test(removal_frees_the_name_and_leaves_nothing),
+		cmocka_unit_test(
+			a_sandbox_that_ended_by_itself_leaves_no_group_at_the_close),
 		cmocka_unit_test(figures),
 	};
 
