@@ -95,7 +95,7 @@ static void old_runs_go_with_their_files_and_newer_ones_stay(void **state)
 	}
 	rig_end(t, SIGUSR1);
 	rig_start(t); /* sweeps within its first seconds */
-	for (int i = 0; i < 100 && has_folder(t, ids[1]); i++)
+	for (int i = 0; i < 200 && (has_folder(t, ids[0]) || has_folder(t, ids[1])); i++)
 		poll(NULL, 0, 100);
 	assert_false(has_folder(t, ids[0]));
 	assert_false(has_folder(t, ids[1]));
