@@ -54,6 +54,7 @@ enum store_command_status {
 
 /* Names are the seed's SSE event names. */
 enum store_event_type {
+	STORE_EVENT_SANDBOX_PROGRESS, /* ours: before run_started */
 	STORE_EVENT_RUN_STARTED,
 	STORE_EVENT_COMMAND_STARTED,
 	STORE_EVENT_COMMAND_STDOUT,

@@ -26,6 +26,7 @@ const char *const words_command_status[STORE_COMMAND_STATUS_COUNT] = {
 };
 
 const char *const words_event_type[STORE_EVENT_TYPE_COUNT] = {
+	[STORE_EVENT_SANDBOX_PROGRESS] = "sandbox_progress",
 	[STORE_EVENT_RUN_STARTED] = "run_started",
 	[STORE_EVENT_COMMAND_STARTED] = "command_started",
 	[STORE_EVENT_COMMAND_STDOUT] = "command_stdout",

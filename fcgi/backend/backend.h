@@ -49,8 +49,15 @@ struct sandbox_list {
 };
 void sandbox_list_release(struct sandbox_list *l);
 
-/* Words about the start of a sandbox (image build, pull), for the log. */
-typedef void backend_progress_fn(void *arg, const char *line);
+/*
+ * A line of words about what the backend does; it goes to the log. `who` hears it
+ * besides, as an event of their runs: those that wait for any sandbox (an image is
+ * being built or pulled), those that wait for the one of that name, or nobody.
+ * Any thread; what is too much is not told.
+ */
+#define BACKEND_NOBODY  NULL
+#define BACKEND_WAITING "*"
+typedef void backend_progress_fn(void *arg, const char *who, const char *line);
 
 struct backend_ops {
 	const char *name;

@@ -47,6 +47,21 @@ static void take_output(struct progress *p, const char *data, size_t n)
 		take_byte(p, (unsigned char)data[i]);
 }
 
+/* Before the first command: what the sandbox waits for. */
+static void take_words(struct progress *p, const struct store_event *ev)
+{
+	AUTO_JSON *data = NULL;
+	struct err ignored = ERR_INIT;
+	const char *words = NULL;
+
+	if (json_parse(ev->data, ev->n, &data, &ignored) == 0)
+		words = json_get_string(data, "message");
+	if (!words)
+		return;
+	take_output(p, words, strlen(words));
+	take_byte(p, '\n');
+}
+
 bool progress_note(struct progress *p, const struct store_event *ev)
 {
 	switch (ev->type) {
@@ -59,6 +74,9 @@ bool progress_note(struct progress *p, const struct store_event *ev)
 	case STORE_EVENT_COMMAND_STDERR:
 		p->step = ev->command_index;
 		take_output(p, ev->data, ev->n);
+		return true;
+	case STORE_EVENT_SANDBOX_PROGRESS:
+		take_words(p, ev);
 		return true;
 	case STORE_EVENT_RUN_STARTED:
 	case STORE_EVENT_COMMAND_FINISHED:
@@ -90,6 +108,9 @@ static void add_message(const struct progress *p, struct buf *b)
 	}
 	if (p->step < 0) {
 		buf_puts(b, "waiting to start");
+		if (n > 0)
+			buf_puts(b, ": ");
+		buf_add(b, line, n);
 		return;
 	}
 	buf_printf(b, "command %" PRId64, p->step + 1);

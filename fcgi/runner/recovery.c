@@ -12,6 +12,7 @@
 #include "runner/sandboxes.h"
 #include "runner/sandboxrec.h"
 #include "runner/turn.h"
+#include "runner/waitwords.h"
 
 enum { STORE_RETRY_MS = 1000, BACKEND_WAIT_MS = 1000, BACKEND_WAIT_MAX_MS = 60000 };
 
@@ -29,12 +30,6 @@ struct open_job {
 	struct err e;
 };
 
-static void on_progress(void *arg, const char *line)
-{
-	(void)arg;
-	log_info("backend: %s", line);
-}
-
 static void work_open(struct control_job *cj)
 {
 	struct open_job *j = (struct open_job *)cj;
@@ -44,8 +39,8 @@ static void work_open(struct control_job *cj)
 		j->rc = err_set(&j->e, ERR_INVALID, "SANDBOX_BACKEND=%s: no such backend",
 				j->r->conf->backend);
 	else
-		j->rc = ops->open(j->r->conf, j->r->args->instance_id, on_progress, NULL,
-				  &j->b, &j->e);
+		j->rc = ops->open(j->r->conf, j->r->args->instance_id, waitwords_say,
+				  j->r->words, &j->b, &j->e);
 }
 
 static void list_sandboxes(struct runner *r);

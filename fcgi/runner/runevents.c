@@ -2,8 +2,10 @@
 #include "runner/runevents.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "runner/turn.h"
 
@@ -33,6 +35,13 @@ static void add(const struct run *run, enum store_event_type type, int64_t index
 		log_error("%s: %s", run->run_id, e.msg);
 	free(text);
 	turn_dirty(run->sb->r);
+}
+
+void event_sandbox_progress(const struct run *run, const char *message)
+{
+	add(run, STORE_EVENT_SANDBOX_PROGRESS, -1,
+	    json_pack("{s:s,s:o}", "run_id", run->run_id, "message",
+		      json_string_repaired(message, strlen(message))));
 }
 
 void event_run_started(const struct run *run)

@@ -4,7 +4,9 @@
 
 #include "runner/state.h"
 
-/* The run log: each event by the seed's name with the seed's fields. */
+/* The run log: each event by the seed's name with the seed's fields;
+ * sandbox_progress is ours. */
+void event_sandbox_progress(const struct run *run, const char *message);
 void event_run_started(const struct run *run);
 void event_command_started(const struct run *run, size_t index);
 void event_command_finished(const struct run *run, const struct store_command *c);

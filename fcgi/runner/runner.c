@@ -20,6 +20,7 @@
 #include "runner/state.h"
 #include "runner/tick.h"
 #include "runner/turn.h"
+#include "runner/waitwords.h"
 
 enum {
 	STOP_EXTRA_MS = 2000, /* after the grace: sandboxes are stopped hard */
@@ -210,7 +211,8 @@ static int set_up(struct runner *r, struct err *e)
 	if (uv_loop_init(&r->loop) < 0)
 		return err_set(e, ERR_SYSTEM, "no loop");
 	if (turn_init(r, e) < 0 || tick_init(r, e) < 0 || watch_ends(r, e) < 0 ||
-	    control_new(&r->loop, &r->control, e) < 0)
+	    control_new(&r->loop, &r->control, e) < 0 ||
+	    waitwords_new(r, &r->words, e) < 0)
 		return -1;
 	if (edges_new(&pairs, &r->edges, e) < 0)
 		return -1;
@@ -240,6 +242,7 @@ static void tear_down(struct runner *r)
 	tick_close(r);
 	edges_free(r->edges);
 	control_free(r->control);
+	waitwords_close(r->words);
 	uv_close((uv_handle_t *)&r->stop_look, NULL);
 	uv_close((uv_handle_t *)&r->life, NULL);
 	uv_close((uv_handle_t *)&r->on_term, NULL);
@@ -250,6 +253,7 @@ static void tear_down(struct runner *r)
 	agentconns_release(&r->conns);
 	if (r->backend)
 		r->backend->ops->close(r->backend);
+	waitwords_free(r->words);
 	store_close(r->store);
 	free(r->artifacts_dir);
 	free(r->reserve_path);

@@ -26,6 +26,7 @@ struct runner;
 struct sync;
 struct filejob;
 struct orphan_job;
+struct waitwords;
 
 /* One output stream of one command; output.c. */
 struct stream {
@@ -65,6 +66,7 @@ struct run {
 	struct command *cmds;
 	size_t at;   /* the command that runs or is next */
 	bool failed; /* a command failed without leave */
+	int nwords;  /* of sandbox_progress told to it */
 	bool want_ack, cancel_sent;
 	enum ending ending;
 	char *why;          /* of ending or of failing, a sentence */
@@ -152,6 +154,7 @@ struct runner {
 	struct edges *edges;
 	const struct backend_ops *ops; /* NULL: there is no such backend */
 	struct backend *backend;       /* NULL until it is open */
+	struct waitwords *words;       /* what it says */
 	bool backend_failed;
 	int64_t backend_wait_ms; /* before the next try; longer after each failure */
 	int64_t backend_due;     /* monotonic */

@@ -161,7 +161,8 @@ static void say_warnings(struct docker *d, const json_t *answer)
 
 	json_array_foreach(list, i, item) {
 		if (json_is_string(item))
-			docker_say(d, "the engine warns: %s", json_string_value(item));
+			docker_say(d, BACKEND_NOBODY, "the engine warns: %s",
+				   json_string_value(item));
 	}
 }
 

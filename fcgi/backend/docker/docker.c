@@ -27,7 +27,7 @@ static struct docker *docker_of(struct backend *b)
 	return (struct docker *)(void *)b;
 }
 
-void docker_say(struct docker *d, const char *fmt, ...)
+void docker_say(struct docker *d, const char *who, const char *fmt, ...)
 {
 	char line[512];
 	va_list ap;
@@ -35,7 +35,7 @@ void docker_say(struct docker *d, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	d->progress(d->progress_arg, line);
+	d->progress(d->progress_arg, who, line);
 }
 
 static int check_name(const char *name, struct err *e)
@@ -102,7 +102,8 @@ static int bring_up(struct docker *d, const struct sandbox_spec *spec, bool *ret
 		return -1;
 	if (there && (spec->fresh || strcmp(c.fingerprint, d->fingerprint) != 0)) {
 		if (!spec->fresh)
-			docker_say(d, "%s was made under another policy; it is replaced",
+			docker_say(d, BACKEND_NOBODY,
+				   "%s was made under another policy; it is replaced",
 				   spec->name);
 		if (container_remove(d, spec->name, e) < 0)
 			return -1;
@@ -298,8 +299,9 @@ static int set_up(struct docker *d, struct err *e)
 	if (set_policy(d, e) < 0 || engine_open(d->conf, &d->engine, e) < 0 ||
 	    make_agent_archive(d, e) < 0)
 		return -1;
-	docker_say(d, "%s at %s, API %s, %s", d->engine.is_podman ? "Podman" : "Docker",
-		   d->engine.where, d->engine.api + 2, d->engine.arch);
+	docker_say(d, BACKEND_NOBODY, "%s at %s, API %s, %s",
+		   d->engine.is_podman ? "Podman" : "Docker", d->engine.where,
+		   d->engine.api + 2, d->engine.arch);
 	if ((!*d->conf->agent_path && check_arch(d, e) < 0) || network_open(d, e) < 0 ||
 	    image_ensure_present(d, e) < 0)
 		return -1;

@@ -38,9 +38,9 @@ struct docker {
 	struct oomfiles *oomfiles;
 };
 
-/* A line for the log. */
-void docker_say(struct docker *d, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+/* A line for the log; who else hears it: backend.h. */
+void docker_say(struct docker *d, const char *who, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 extern const struct backend_ops backend_docker;
 

@@ -31,7 +31,7 @@ char *image_reference(const char *image)
 
 static void say(void *arg, const char *line)
 {
-	docker_say(arg, "%s", line);
+	docker_say(arg, BACKEND_WAITING, "%s", line);
 }
 
 static int on_data(void *arg, const char *p, size_t n, struct err *e)
@@ -102,7 +102,7 @@ static int build(struct docker *d, struct err *e)
 		return err_wrap(e, "SANDBOX_DOCKERFILE_PATH");
 	tarball_file(&tar, "Dockerfile", 0644, text.p, text.len);
 	tarball_end(&tar);
-	docker_say(d, "building the image %s from %s", d->image, file);
+	docker_say(d, BACKEND_WAITING, "building the image %s from %s", d->image, file);
 	path = xasprintf("/build?t=%s&dockerfile=Dockerfile&rm=1&forcerm=1", d->image);
 	c.path = path;
 	c.bytes = tar.p;
@@ -116,7 +116,7 @@ static int pull(struct docker *d, struct err *e)
 	AUTO_FREE char *auth = registryauth_header(d->image);
 	struct engine_call c = {.method = "POST", .path = path, .header = auth};
 
-	docker_say(d, "pulling the image %s%s", d->image,
+	docker_say(d, BACKEND_WAITING, "pulling the image %s%s", d->image,
 		   auth ? " with the credentials of Docker's configuration" : "");
 	return long_call(d, &c, e);
 }
@@ -163,7 +163,7 @@ static int ensure(struct docker *d, struct err *e)
 		return err_set(e, ERR_BACKEND,
 			       "the engine says it is made, and has it not");
 	if (there > 0)
-		docker_say(d, "the image %s is ready", d->image);
+		docker_say(d, BACKEND_WAITING, "the image %s is ready", d->image);
 	return there < 0 ? -1 : 0;
 }
 

@@ -61,7 +61,7 @@ int network_open(struct docker *d, struct err *e)
 			       : xstrdup(d->conf->network_mode);
 	if (is_own(d))
 		docker_say(
-			d,
+			d, BACKEND_NOBODY,
 			"sandboxes on the bridge do not reach each other, and do reach "
 			"what the engine's host reaches: see docs/docker.md, Network");
 	return network_ensure(d, e);

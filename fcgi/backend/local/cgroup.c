@@ -178,14 +178,15 @@ static void try_all(struct cgroups *c, backend_progress_fn *progress, void *arg)
 			 "warning: the limit of %s cannot be enforced here (cgroup "
 			 "controller '%s' is missing or not delegated)",
 			 limits[i].what, limits[i].controller);
-		progress(arg, line);
+		progress(arg, BACKEND_NOBODY, line);
 	}
 	c->swap = c->enforced[CGROUP_MEMORY] &&
 		  try_limit(c, CGROUP_MEMORY, swap_file[c->v2], swap_value[c->v2]);
 	if (c->enforced[CGROUP_MEMORY] && !c->swap)
-		progress(arg, "warning: swap of sandboxes cannot be limited here (the "
-			      "kernel does not count it): with swap on, they may use "
-			      "more than their memory limit");
+		progress(arg, BACKEND_NOBODY,
+			 "warning: swap of sandboxes cannot be limited here (the "
+			 "kernel does not count it): with swap on, they may use "
+			 "more than their memory limit");
 }
 
 int cgroups_open(const char *parent, backend_progress_fn *progress, void *arg,

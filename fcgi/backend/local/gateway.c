@@ -120,7 +120,7 @@ static void pasta_remember(struct gateway *g)
 	text = xasprintf("%d %llu %s", (int)g->pasta.pid,
 			 (unsigned long long)g->pasta.start, g->pasta.boot);
 	if (io_write_file_atomic(path, text, strlen(text), 0600, &e) < 0)
-		g->progress(g->arg, e.msg);
+		g->progress(g->arg, BACKEND_NOBODY, e.msg);
 }
 
 static void pasta_recall(struct gateway *g)
@@ -472,7 +472,7 @@ void gateway_close(struct gateway *g, bool down)
 	if (down) {
 		pasta_recall(g);
 		if (pidref_kill(&g->pasta, 5000, &e) < 0)
-			g->progress(g->arg, e.msg);
+			g->progress(g->arg, BACKEND_NOBODY, e.msg);
 		netns_remove(g);
 		io_rmtree(g->dir, &e);
 	}

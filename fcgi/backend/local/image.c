@@ -94,7 +94,7 @@ static void on_line(struct build *b)
 			 b->before[0] ? "; " : "", line + 3);
 	if (error || strncmp(line, "I: ", 3) == 0 || strncmp(line, "W: ", 3) == 0) {
 		if (!is_dull(line))
-			b->progress(b->arg, line + 3);
+			b->progress(b->arg, BACKEND_WAITING, line + 3);
 		b->before[0] = '\0';
 	} else if (line[0]) {
 		memcpy(b->before, line, sizeof b->before);
@@ -183,17 +183,18 @@ static int build_tree(const struct conf *c, struct build *b, const char *final,
 		return err_set(e, ERR_BACKEND,
 			       "the root file system of the sandboxes is made with "
 			       "mmdebstrap: install the package mmdebstrap");
-	b->progress(b->arg,
+	b->progress(b->arg, BACKEND_WAITING,
 		    "making the root file system of the sandboxes (once; about half "
 		    "a minute and 400 MB)");
 	if (io_rmtree(b->target, e) < 0 || thread_run(run_mmdebstrap, b, e) < 0)
 		return -1;
-	b->progress(b->arg, "giving its files to the sandboxes' own user ids");
+	b->progress(b->arg, BACKEND_WAITING,
+		    "giving its files to the sandboxes' own user ids");
 	if (shift_owners(b->target, c->uid_base, e) < 0 || sync_tree(b->target, e) < 0)
 		return -1;
 	if (rename(b->target, final) < 0)
 		return err_sys(e, "rename to %s", final);
-	b->progress(b->arg, "the root file system is ready");
+	b->progress(b->arg, BACKEND_WAITING, "the root file system is ready");
 	return 0;
 }
 

@@ -403,7 +403,7 @@ static void settle_all(struct local *l, bool new_gateway)
 		if (strcmp(names[i]->d_name, ".") != 0 &&
 		    strcmp(names[i]->d_name, "..") != 0 &&
 		    settle(l, names[i]->d_name, new_gateway, &e) < 0)
-			l->progress(l->progress_arg, e.msg);
+			l->progress(l->progress_arg, BACKEND_NOBODY, e.msg);
 		free(names[i]);
 	}
 	free(names);
@@ -422,7 +422,7 @@ static void settle_states(struct local *l)
 
 		if (box_name_ok(names[i]->d_name) && !io_exists(dir) &&
 		    halt(l, names[i]->d_name, &box, &e) < 0)
-			l->progress(l->progress_arg, e.msg);
+			l->progress(l->progress_arg, BACKEND_NOBODY, e.msg);
 		free(names[i]);
 	}
 	free(names);
@@ -465,7 +465,7 @@ static void prune_images(struct local *l)
 
 		if (strncmp(names[i]->d_name, "r-", 2) == 0 && !is_image_used(l, image) &&
 		    trash_put(l->trash, path, &e) < 0)
-			l->progress(l->progress_arg, e.msg);
+			l->progress(l->progress_arg, BACKEND_NOBODY, e.msg);
 		free(names[i]);
 	}
 	free(names);
@@ -512,7 +512,7 @@ static bool any_alive(struct local *l)
 		alive = alive || list.v[i].running;
 		if (!list.v[i].running &&
 		    cgroups_end(&l->cgroups, list.v[i].name, &e) < 0)
-			l->progress(l->progress_arg, e.msg);
+			l->progress(l->progress_arg, BACKEND_NOBODY, e.msg);
 	}
 	sandbox_list_release(&list);
 	return alive;

@@ -204,7 +204,7 @@ static int choose_runtime(struct local *l, struct err *e)
 		}
 		snprintf(line, sizeof line, "%s: %s", names[i],
 			 path ? why.msg : "not installed");
-		l->progress(l->progress_arg, line);
+		l->progress(l->progress_arg, BACKEND_NOBODY, line);
 		if (*wanted)
 			return err_set(e, ERR_BACKEND, "OCI_RUNTIME %s", line);
 	}

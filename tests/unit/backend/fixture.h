@@ -66,9 +66,10 @@ static const char fixture_agent[] =
 	"    c.sendall(p.stdout + b'[%d]' % p.returncode)\n"
 	"    c.close()\n";
 
-static inline void fixture_progress(void *arg, const char *line)
+static inline void fixture_progress(void *arg, const char *who, const char *line)
 {
 	(void)arg;
+	(void)who;
 	fprintf(stderr, "# %s\n", line);
 }
 

@@ -32,6 +32,10 @@ static void the_latest_line_is_told_without_what_steers_a_screen(void **state)
 	progress_init(&p, params);
 	p.steps = 3;
 	tells(&p, "waiting to start");
+	note(&p, STORE_EVENT_SANDBOX_PROGRESS, "{\"message\":\"a\\u0007 b\"}");
+	tells(&p, "waiting to start: a b");
+	note(&p, STORE_EVENT_SANDBOX_PROGRESS, "no json");
+	tells(&p, "waiting to start: a b");
 	note(&p, STORE_EVENT_COMMAND_STARTED, "");
 	tells(&p, "command 2 of 3 runs");
 	note(&p, STORE_EVENT_COMMAND_STDOUT, "first\nsec");

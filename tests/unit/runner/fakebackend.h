@@ -34,6 +34,8 @@ struct fake_backend {
 	struct backend b;
 	char *dir;
 	const char *agent;
+	backend_progress_fn *progress;
+	void *progress_arg;
 	bool stopped_by_remove;
 };
 
@@ -41,6 +43,7 @@ static const char *fake_agent_path; /* set by the test */
 static int fake_create_delay_ms;
 static int fake_oom_delay_ms;         /* between a command's start and its commit */
 static const char *fake_create_fails; /* the words it fails with */
+static const char *fake_create_words; /* said to all that wait */
 static const char *fake_open_fails;
 static int fake_open_delay_ms;
 static int fake_remove_delay_ms;
@@ -49,9 +52,10 @@ static bool fake_list_outdated; /* what runs was made under another policy */
 /* Sandboxes evil-X have a false agent: this, for each connection, in a thread. */
 static void (*fake_evil)(const char *name, int fd, int nth);
 
-static inline void fake_progress(void *arg, const char *line)
+static inline void fake_progress(void *arg, const char *who, const char *line)
 {
 	(void)arg;
+	(void)who;
 	(void)line;
 }
 
@@ -247,6 +251,12 @@ static inline int fake_create(struct backend *b, const struct sandbox_spec *s,
 	close(log);
 	if (fake_create_delay_ms)
 		usleep((useconds_t)fake_create_delay_ms * 1000);
+	if (fake_create_words) {
+		f->progress(f->progress_arg, BACKEND_WAITING, fake_create_words);
+		f->progress(f->progress_arg, s->name, "for this one");
+		f->progress(f->progress_arg, "mcp-sbx-other", "for another");
+		f->progress(f->progress_arg, BACKEND_NOBODY, "for the log");
+	}
 	if (fake_create_fails)
 		return err_set(e, ERR_BACKEND, "%s", fake_create_fails);
 	for (size_t i = 0; i < 3; i++) {
@@ -386,7 +396,9 @@ static inline int fake_open(const struct conf *c, const char *instance_id,
 	struct fake_backend *f = xcalloc(1, sizeof(*f));
 
 	(void)instance_id;
-	progress(arg, "fake");
+	f->progress = progress;
+	f->progress_arg = arg;
+	progress(arg, BACKEND_NOBODY, "fake");
 	if (fake_open_delay_ms)
 		usleep((useconds_t)fake_open_delay_ms * 1000);
 	if (fake_open_fails) {

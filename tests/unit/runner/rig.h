@@ -100,7 +100,7 @@ static inline int rig_setup(void **state)
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	fake_create_delay_ms = fake_oom_delay_ms = 0;
-	fake_create_fails = fake_open_fails = NULL;
+	fake_create_fails = fake_open_fails = fake_create_words = NULL;
 	fake_open_delay_ms = fake_remove_delay_ms = 0;
 	fake_list_outdated = false;
 	snprintf(t->dir, sizeof(t->dir), "/tmp/runner-rig-XXXXXX");

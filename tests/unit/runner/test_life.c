@@ -321,6 +321,38 @@ static void an_unknown_sandbox_is_removed_at_the_start(void **state)
 	assert_false(io_exists(orphan));
 }
 
+static void assert_event(const struct store_event *ev, enum store_event_type type,
+			 const char *words)
+{
+	assert_int_equal(ev->type, type);
+	assert_non_null(memmem(ev->data, ev->n, words, strlen(words)));
+}
+
+static void what_a_sandbox_waits_for_is_told_before_the_run_starts(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_STORE_EVENTS l = {0};
+	struct err e = ERR_INIT;
+
+	rig_end(t, SIGUSR1);
+	fake_create_words = "half of it\xff is there";
+	rig_start(t);
+	rig_run(t, id, "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	assert_int_equal(
+		0, store_read_run_events(t->reader,
+					 &(struct store_run_query){.run_id = id,
+								   .max_events = 100,
+								   .max_bytes = 1 << 20},
+					 &l, &e));
+	assert_int_equal(l.n, 7);
+	assert_event(&l.v[0], STORE_EVENT_SANDBOX_PROGRESS,
+		     "half of it\xef\xbf\xbd is there");
+	assert_event(&l.v[1], STORE_EVENT_SANDBOX_PROGRESS, "for this one");
+	assert_event(&l.v[2], STORE_EVENT_RUN_STARTED, "fresh_sandbox");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -338,6 +370,7 @@ int main(void)
 		TEST(a_runner_that_leaves_ends_its_creates_first),
 		TEST(a_runner_killed_in_a_create_is_followed_by_one_that_creates),
 		TEST(a_stop_in_a_create_leaves_no_sandbox_running),
+		TEST(what_a_sandbox_waits_for_is_told_before_the_run_starts),
 		TEST(an_unknown_sandbox_is_removed_at_the_start),
 	};
 
