@@ -8,7 +8,10 @@
 #include "backend/docker/docker.h"
 #include "backend/local/local.h"
 #include "base/buf.h"
+#include "base/id.h"
 #include "base/sha256.h"
+
+enum { WARM_HEX = 12 };
 
 static const struct backend_ops *const backends[] = {&backend_local, &backend_docker};
 
@@ -69,4 +72,13 @@ void backend_sandbox_name(char *dst, size_t n, const char *instance_id,
 		safe[i] = safe_char(identifier[i]);
 	safe[i] = '\0';
 	snprintf(dst, n, "mcp-sbx-%s-%.8s", safe, hex);
+}
+
+void backend_warm_name(char *dst, size_t n)
+{
+	char hex[WARM_HEX + 1];
+
+	/* More than the 8 digits behind an identifier's last dash. */
+	id_random_hex(hex, WARM_HEX);
+	snprintf(dst, n, "mcp-sbx-warm-%s", hex);
 }

@@ -18,9 +18,15 @@
  */
 struct backend; /* each implementation embeds `struct backend` first */
 
-/* What is asked for. Strings are borrowed for the call. */
+/*
+ * What is asked for. Strings are borrowed for the call. A name says nothing about
+ * the identifier: a sandbox of the warm pool (runner/warmpool.h) is made before
+ * anyone has asked for it, with the identifier and tenant "" and no expiry (0). It
+ * keeps its name when it is bound to an identifier, of which the backend hears
+ * nothing; the store says whose it is.
+ */
 struct sandbox_spec {
-	const char *name; /* mcp-sbx-<safe>-<8 hex>; a safe path component, unique */
+	const char *name; /* backend_sandbox_name() or backend_warm_name(); unique */
 	const char *identifier; /* for labels only */
 	const char *tenant;
 	double cpu_cores;
@@ -40,6 +46,8 @@ struct sandbox_info {
 	bool fresh;   /* no file of an earlier sandbox is in it */
 	/* It runs under another policy than a create would give it now. */
 	bool outdated;
+	/* Of list(): a new one would be made from another image than this was. */
+	bool old_image;
 };
 void sandbox_info_release(struct sandbox_info *i);
 
@@ -102,5 +110,8 @@ const struct backend_ops *backend_find(const char *name);
  * with instance as a suffix-free part of the hash. dst >= 64 bytes. */
 void backend_sandbox_name(char *dst, size_t n, const char *instance_id,
 			  const char *tenant, const char *identifier);
+
+/* "mcp-sbx-warm-<12 hex>", at random: no identifier has such a name. dst as above. */
+void backend_warm_name(char *dst, size_t n);
 
 #endif

@@ -270,6 +270,7 @@ static void describe(const struct local *l, const char *name, const struct box *
 	ret->running = pidref_alive(&box->init);
 	ret->fresh = box->fresh;
 	ret->outdated = ret->running && strcmp(box->fingerprint, l->fingerprint) != 0;
+	ret->old_image = strcmp(box->image, l->image_lower) != 0;
 }
 
 static int local_create(struct backend *b, const struct sandbox_spec *spec,

@@ -157,6 +157,20 @@ static void names_of_sandboxes_are_safe_and_differ(void **state)
 	assert_int_equal(strlen(d), 8 + 40 + 1 + 8);
 }
 
+/* A name of an identifier has a dash before its last 8 digits, this never. */
+static void no_identifier_has_the_name_of_a_warm_sandbox(void **state)
+{
+	char a[64], b[64];
+
+	(void)state;
+	backend_warm_name(a, sizeof a);
+	backend_warm_name(b, sizeof b);
+	assert_int_equal(strncmp(a, "mcp-sbx-warm-", 13), 0);
+	assert_true(box_name_ok(a));
+	assert_string_not_equal(a, b);
+	assert_int_equal(strspn(a + strlen(a) - 9, "0123456789abcdef"), 9);
+}
+
 static void only_plain_names_pass_as_folders(void **state)
 {
 	static const char *const bad[] = {"", ".", "..", "a/b", "-a", "A", "a b", "a.b"};
@@ -243,6 +257,7 @@ int main(void)
 		cmocka_unit_test(namespaces_are_closed_without_sys_admin),
 		cmocka_unit_test(what_is_no_profile_is_refused),
 		cmocka_unit_test(names_of_sandboxes_are_safe_and_differ),
+		cmocka_unit_test(no_identifier_has_the_name_of_a_warm_sandbox),
 		cmocka_unit_test(only_plain_names_pass_as_folders),
 		cmocka_unit_test(only_the_distributions_own_sources_are_taken),
 		cmocka_unit_test(the_rules_name_the_hosts_addresses),
