@@ -265,6 +265,18 @@ static int check_local(const struct conf *c, struct err *e)
 	return 0;
 }
 
+static int check_kubernetes(const struct conf *c, struct err *e)
+{
+	if (strcmp(c->network_mode, "bridge") != 0 &&
+	    strcmp(c->network_mode, "none") != 0)
+		return err_set(
+			e, ERR_INVALID,
+			"SANDBOX_NETWORK_MODE=%s: the kubernetes backend has bridge "
+			"and none",
+			c->network_mode);
+	return 0;
+}
+
 int check_whole(const struct conf *c, struct err *e)
 {
 	if (c->default_ttl_s > c->max_ttl_s)
@@ -276,5 +288,7 @@ int check_whole(const struct conf *c, struct err *e)
 		return err_set(e, ERR_INVALID, "DATA_DIR=/: must be a folder of its own");
 	if (strcmp(c->backend, "local") == 0)
 		return check_local(c, e);
+	if (strcmp(c->backend, "kubernetes") == 0)
+		return check_kubernetes(c, e);
 	return 0;
 }

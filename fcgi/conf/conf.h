@@ -61,6 +61,21 @@ struct conf {
 	bool read_only;         /* SANDBOX_READ_ONLY false */
 	int64_t disk_mb;        /* SANDBOX_DISK_MB 0: no limit */
 
+	/* kubernetes */
+	char *kubeconfig;     /* KUBECONFIG: "" = the pod's service account */
+	char *kube_context;   /* KUBERNETES_CONTEXT: "" = the current one */
+	char *kube_namespace; /* KUBERNETES_SANDBOX_NAMESPACE: "" = our own */
+	char *kube_container; /* KUBERNETES_SANDBOX_CONTAINER_NAME sandbox */
+	char *kube_label_prefix;
+	char *kube_architectures; /* comma list; "" = those there is an agent for */
+	char *kube_node_selector, *kube_tolerations, *kube_pull_secrets;
+	char *kube_priority_class;
+	char *kube_pod_template; /* KUBERNETES_POD_TEMPLATE: a file; "" = none */
+	char *kube_volume_size;  /* KUBERNETES_VOLUME_SIZE: "" = no claim */
+	char *kube_storage_class;
+	int64_t kube_cpu_request_percent, kube_memory_request_percent;
+	int64_t kube_start_s, kube_unschedulable_s;
+
 	/* runs, limits */
 	int64_t max_runs, max_run_age_s;
 	bool default_await_completion;

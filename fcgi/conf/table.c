@@ -86,17 +86,18 @@ static const struct conf_row general[] = {
 static const struct conf_row sandboxes[] = {
 	CHOICE("SANDBOX_BACKEND", backend, "local", "local|docker|kubernetes",
 	       check_backend,
-	       "What runs the sandboxes: this machine itself, or a Docker-compatible "
-	       "engine. This version has local and docker."),
+	       "What runs the sandboxes: this machine itself, a Docker-compatible "
+	       "engine, or a Kubernetes cluster."),
 	TEXT("SANDBOX_IMAGE", image, "default", check_image, "name",
-	     "Image of new sandboxes. local: a folder below DATA_DIR/images. docker: an "
-	     "image's name; default is mcp-sandbox:latest."),
+	     "Image of new sandboxes. local: a folder below DATA_DIR/images. docker and "
+	     "kubernetes: an image's name; default is mcp-sandbox:latest."),
 	TEXT("SANDBOX_NETWORK_MODE", network_mode, "bridge", check_network,
 	     "bridge, none or the name of a network",
 	     "bridge: local: public addresses only; not the host, not private ranges, "
 	     "not other sandboxes; docker: a network of the server's own, on which "
 	     "sandboxes do not reach each other. none: no network. docker: or the name "
-	     "of one of the engine's networks. host is refused."),
+	     "of one of the engine's networks. kubernetes: a label of the pods, for "
+	     "network policies to choose by. host is refused."),
 	BOOL("SANDBOX_NO_NEW_PRIVILEGES", no_new_privileges, "true",
 	     "Set-uid programs give nothing in a sandbox."),
 	TEXT("SANDBOX_CAP_DROP", cap_drop, "ALL", NULL, "comma list",
@@ -162,14 +163,63 @@ static const struct conf_row engines[] = {
 	     "What a missing image is built from: this file alone, it can COPY nothing. "
 	     "Empty: the server's own recipe."),
 	TEXT("SANDBOX_RUNTIME", sandbox_runtime, "", check_runtime, "name",
-	     "The engine's runtime for sandboxes, such as runsc. Empty: its default."),
+	     "The engine's runtime for sandboxes, such as runsc; kubernetes: the name of "
+	     "a RuntimeClass. Empty: the default."),
 	BOOL("SANDBOX_READ_ONLY", read_only, "false",
 	     "A root file system that nothing can be written to; /workspace, /artifacts "
 	     "and /tmp are volumes."),
 	INT("SANDBOX_DISK_MB", disk_mb, "0", 0, 1000000000,
 	    "Disk of a sandbox in MiB, where the engine's storage driver can limit it; "
-	    "0: "
-	    "no limit."),
+	    "kubernetes: its ephemeral storage. 0: no limit."),
+};
+
+static const struct conf_row kubernetes[] = {
+	PATH("KUBECONFIG", kubeconfig, "",
+	     "A kubeconfig file. Empty: the service account of the pod the server runs "
+	     "in."),
+	TEXT("KUBERNETES_CONTEXT", kube_context, "", NULL, "name",
+	     "The context of the kubeconfig. Empty: its current one."),
+	TEXT("KUBERNETES_SANDBOX_NAMESPACE", kube_namespace, "", check_kube_name, "name",
+	     "Namespace of the sandboxes' pods. Empty: POD_NAMESPACE, else the "
+	     "context's or the service account's, else default."),
+	TEXT("KUBERNETES_SANDBOX_CONTAINER_NAME", kube_container, "sandbox",
+	     check_kube_container, "name", "Name of the container in a sandbox's pod."),
+	TEXT("KUBERNETES_LABEL_PREFIX", kube_label_prefix, "mcp.", check_kube_prefix,
+	     "text",
+	     "What the names of our labels and annotations begin with, such as "
+	     "example.org/."),
+	TEXT("KUBERNETES_ARCHITECTURES", kube_architectures, "", check_kube_architectures,
+	     "amd64, arm64 or both",
+	     "Processors of the nodes that sandboxes may be on, the preferred one "
+	     "first. Empty: those that an agent is installed for."),
+	TEXT("KUBERNETES_NODE_SELECTOR", kube_node_selector, "", check_kube_selector,
+	     "label=value comma list", "Nodes that sandboxes may be on."),
+	TEXT("KUBERNETES_TOLERATIONS", kube_tolerations, "", check_kube_tolerations,
+	     "key=value:effect or key:effect comma list",
+	     "Taints of nodes that sandboxes tolerate."),
+	TEXT("KUBERNETES_IMAGE_PULL_SECRETS", kube_pull_secrets, "", check_kube_names,
+	     "comma list", "Secrets of the namespace that the image is pulled with."),
+	TEXT("KUBERNETES_PRIORITY_CLASS", kube_priority_class, "", check_kube_subdomain,
+	     "name", "PriorityClass of sandboxes."),
+	PATH("KUBERNETES_POD_TEMPLATE", kube_pod_template, "",
+	     "A file with metadata and spec of a pod, YAML or JSON, for everything "
+	     "else; see kubernetes.md for what wins."),
+	TEXT("KUBERNETES_VOLUME_SIZE", kube_volume_size, "", check_kube_quantity,
+	     "quantity such as 10Gi",
+	     "A persistent volume of that size holds each identifier's /workspace, so "
+	     "that it survives the loss of a node. Empty: none."),
+	TEXT("KUBERNETES_STORAGE_CLASS", kube_storage_class, "", check_kube_subdomain,
+	     "name", "Its StorageClass. Empty: the cluster's default."),
+	INT("KUBERNETES_CPU_REQUEST_PERCENT", kube_cpu_request_percent, "25", 1, 100,
+	    "How much of its processors is set aside for a sandbox."),
+	INT("KUBERNETES_MEMORY_REQUEST_PERCENT", kube_memory_request_percent, "100", 1,
+	    100, "The same for its memory."),
+	INT("KUBERNETES_START_SECONDS", kube_start_s, "180", 5, 3600,
+	    "How long a sandbox's pod may take to start, the pull of its image "
+	    "included."),
+	INT("KUBERNETES_UNSCHEDULABLE_SECONDS", kube_unschedulable_s, "30", 1, 3600,
+	    "How long a pod that fits on no node waits for one. More where an "
+	    "autoscaler adds nodes."),
 };
 
 static const struct conf_row limits[] = {
@@ -248,11 +298,9 @@ static const struct conf_row policy[] = {
 		title, rows, sizeof(rows) / sizeof *(rows)                               \
 	}
 const struct conf_section conf_sections[] = {
-	SECTION("General", general),
-	SECTION("Sandboxes", sandboxes),
-	SECTION("Docker", engines),
-	SECTION("Runs and limits", limits),
-	SECTION("Logging and policy", policy),
+	SECTION("General", general),        SECTION("Sandboxes", sandboxes),
+	SECTION("Docker", engines),         SECTION("Kubernetes", kubernetes),
+	SECTION("Runs and limits", limits), SECTION("Logging and policy", policy),
 };
 const size_t conf_nsections = sizeof conf_sections / sizeof *conf_sections;
 

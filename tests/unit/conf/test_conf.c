@@ -170,7 +170,47 @@ static const struct {
 	{"DATA_DIR", "a\nb", "control characters"},
 	{"DATA_DIR", "/", "folder of its own"},
 	{"DEFAULT_TTL_SECONDS", "604801", "MAX_TTL_SECONDS"},
+	{"KUBERNETES_SANDBOX_NAMESPACE", "Sandboxes", "lower-case"},
+	{"KUBERNETES_SANDBOX_NAMESPACE", "a.b", "lower-case"},
+	{"KUBERNETES_SANDBOX_CONTAINER_NAME", "-a", "letter or digit at both ends"},
+	{"KUBERNETES_LABEL_PREFIX", "a b", "label's name"},
+	{"KUBERNETES_LABEL_PREFIX", "Example.org/", "label's name"},
+	{"KUBERNETES_LABEL_PREFIX", "a/b/", "label's name"},
+	{"KUBERNETES_LABEL_PREFIX", ".a", "label's name"},
+	{"KUBERNETES_NODE_SELECTOR", "a", "label=value"},
+	{"KUBERNETES_NODE_SELECTOR", "a=b,c d=e", "label=value"},
+	{"KUBERNETES_TOLERATIONS", "a=b", "key:effect"},
+	{"KUBERNETES_TOLERATIONS", "a:Never", "key:effect"},
+	{"KUBERNETES_ARCHITECTURES", "amd64,riscv", "amd64, arm64"},
+	{"KUBERNETES_VOLUME_SIZE", "10GB", "such as 10Gi"},
+	{"KUBERNETES_VOLUME_SIZE", "Gi", "such as 10Gi"},
+	{"KUBERNETES_IMAGE_PULL_SECRETS", "a,,b", "names of Kubernetes objects"},
+	{"KUBERNETES_PRIORITY_CLASS", "A", "name of a Kubernetes object"},
 };
+
+static void what_a_cluster_takes_is_taken(void **state)
+{
+	static const char *const good[][2] = {
+		{"KUBERNETES_SANDBOX_NAMESPACE", "a-1"},
+		{"KUBERNETES_LABEL_PREFIX", "example.org/"},
+		{"KUBERNETES_LABEL_PREFIX", "example.org/x."},
+		{"KUBERNETES_NODE_SELECTOR", "a.b/c=d, e="},
+		{"KUBERNETES_TOLERATIONS", "a.b/c=d:NoSchedule,e:NoExecute"},
+		{"KUBERNETES_ARCHITECTURES", "arm64, amd64"},
+		{"KUBERNETES_VOLUME_SIZE", "500Mi"},
+		{"KUBERNETES_IMAGE_PULL_SECRETS", "a, b.c"},
+	};
+	struct conf c;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof good / sizeof *good; i++) {
+		clean_environment(NULL);
+		setenv(good[i][0], good[i][1], 1);
+		load(&c);
+		conf_release(&c);
+	}
+}
 
 static void bad_values_are_refused_in_words(void **state)
 {
@@ -296,6 +336,7 @@ int main(void)
 		TEST(the_environment_wins_over_the_file),
 		TEST(an_empty_value_means_the_default_where_it_is_no_value),
 		TEST(switches_have_many_words),
+		TEST(what_a_cluster_takes_is_taken),
 		TEST(bad_values_are_refused_in_words),
 		TEST(a_dangerous_capability_needs_a_word_of_consent),
 		TEST(a_slip_in_the_file_is_refused_and_a_stranger_is_not),
