@@ -94,6 +94,29 @@ int rows_sandboxes(struct db *d, sqlite3_stmt *st, struct store_sandboxes *ret,
 	return rows_hand_over(&l, ret, sizeof l);
 }
 
+int rows_warms(struct db *d, sqlite3_stmt *st, struct store_warms *ret, struct err *e)
+{
+	AUTO_STORE_WARMS l = {.mem = arena_new()};
+	int rc;
+
+	while ((rc = db_step(d, st, e)) > 0) {
+		l.v = grown(l.v, l.n, sizeof *l.v);
+		l.v[l.n++] = (struct store_warm){
+			.name = rows_text(l.mem, st, 0),
+			.backend = rows_text(l.mem, st, 1),
+			.container_id = rows_text(l.mem, st, 2),
+			.image = rows_text(l.mem, st, 3),
+			.policy_fingerprint = rows_text(l.mem, st, 4),
+			.made_with = rows_text(l.mem, st, 5),
+			.host_boot = rows_text(l.mem, st, 6),
+			.created_at = sqlite3_column_int64(st, 7),
+		};
+	}
+	if (rc < 0)
+		return -1;
+	return rows_hand_over(&l, ret, sizeof l);
+}
+
 static int read_run(sqlite3_stmt *st, struct store_arena *a, struct store_run *r)
 {
 	int state = word(st, 5, words_run_state, STORE_RUN_STATE_COUNT);

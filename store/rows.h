@@ -13,6 +13,9 @@
 #define ROWS_SANDBOX                                                                     \
 	"tenant, identifier, name, backend, container_id, image, policy_fingerprint, "   \
 	"state, created_at, expires_at, last_used_at, ttl_s, error"
+#define ROWS_WARM                                                                        \
+	"name, backend, container_id, image, policy_fingerprint, made_with, host_boot, " \
+	"created_at"
 #define ROWS_RUN                                                                         \
 	"run_id, tenant, identifier, sandbox_name, sandbox_container_id, state, "        \
 	"created_at, started_at, ended_at, error, artifacts_error, cancel_requested, "   \
@@ -23,6 +26,7 @@
 
 int rows_sandboxes(struct db *d, sqlite3_stmt *st, struct store_sandboxes *ret,
 		   struct err *e);
+int rows_warms(struct db *d, sqlite3_stmt *st, struct store_warms *ret, struct err *e);
 int rows_runs(struct db *d, sqlite3_stmt *st, struct store_runs *ret, struct err *e);
 
 /* Stops at the bounds, at least one event is taken; the statement may be left early. */

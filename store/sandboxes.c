@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/mem.h"
 #include "store/rows.h"
 #include "store/tx.h"
 #include "store/words.h"
@@ -99,4 +100,22 @@ int store_sandboxes_due(struct store *s, int64_t at, struct store_sandboxes *ret
 		return -1;
 	DB_BIND(st, db_int(at));
 	return tx_check(s, rows_sandboxes(&s->db, st, ret, e), e);
+}
+
+int store_sandbox_name(struct store *s, const char *tenant, const char *identifier,
+		       char **ret, struct err *e)
+{
+	static const char sql[] =
+		"SELECT name FROM sandboxes WHERE tenant = ? AND identifier = ?";
+	AUTO_STMT *st = tx_read(s, sql, e);
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(tenant), db_text(identifier));
+	int rc = tx_step(s, st, e);
+	if (rc >= 0)
+		*ret = NULL;
+	if (rc > 0)
+		*ret = xstrdup((const char *)sqlite3_column_text(st, 0));
+	return rc < 0 ? -1 : 0;
 }

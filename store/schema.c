@@ -174,7 +174,22 @@ static const char *const step_2[] = {
 
 	NULL,
 };
+
+static const char *const step_3[] = {
+	"CREATE TABLE warm_sandboxes (             -- ready for who comes; nobody's yet\n"
+	"  name               TEXT NOT NULL PRIMARY KEY, -- at the backend; kept when bound\n"
+	"  backend            TEXT NOT NULL,\n"
+	"  container_id       TEXT,\n"
+	"  image              TEXT,\n"
+	"  policy_fingerprint TEXT,\n"
+	"  made_with          TEXT NOT NULL,       -- image and limits; other ones: replaced\n"
+	"  host_boot          TEXT NOT NULL,       -- boot of the server's host; another: replaced\n"
+	"  created_at         INTEGER NOT NULL\n"
+	") STRICT, WITHOUT ROWID;\n",
+
+	NULL,
+};
 /* clang-format on */
 
-const char *const *const schema_steps[] = {step_1, step_2};
+const char *const *const schema_steps[] = {step_1, step_2, step_3};
 const int schema_step_count = (int)(sizeof schema_steps / sizeof *schema_steps);

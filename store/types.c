@@ -38,6 +38,13 @@ void store_sandboxes_release(struct store_sandboxes *l)
 	*l = (struct store_sandboxes){0};
 }
 
+void store_warms_release(struct store_warms *l)
+{
+	free(l->v);
+	arena_free(l->mem);
+	*l = (struct store_warms){0};
+}
+
 void store_events_release(struct store_events *l)
 {
 	free(l->v);

@@ -109,6 +109,14 @@ struct store_sandbox {
 	const char *error; /* why it failed, a sentence */
 };
 
+/* One of the warm pool: ready, and nobody's. */
+struct store_warm {
+	const char *name; /* the key */
+	const char *backend, *container_id, *image, *policy_fingerprint;
+	const char *made_with, *host_boot; /* compared by the runner */
+	int64_t created_at;
+};
+
 struct store_command {
 	int64_t index;         /* 0, 1, 2, ... within the run */
 	const char *shell;     /* exactly one of shell and argv_json */
@@ -184,6 +192,12 @@ struct store_sandboxes {
 	struct store_arena *mem;
 };
 
+struct store_warms {
+	struct store_warm *v;
+	size_t n;
+	struct store_arena *mem;
+};
+
 struct store_events {
 	struct store_event *v;
 	size_t n;
@@ -195,6 +209,7 @@ void store_session_release(struct store_session *s);
 void store_run_release(struct store_run *r);
 void store_runs_release(struct store_runs *l);
 void store_sandboxes_release(struct store_sandboxes *l);
+void store_warms_release(struct store_warms *l);
 void store_events_release(struct store_events *l);
 
 #define AUTO_STORE_SESSION                                                               \
@@ -203,6 +218,7 @@ void store_events_release(struct store_events *l);
 #define AUTO_STORE_RUNS __attribute__((cleanup(store_runs_release))) struct store_runs
 #define AUTO_STORE_SANDBOXES                                                             \
 	__attribute__((cleanup(store_sandboxes_release))) struct store_sandboxes
+#define AUTO_STORE_WARMS __attribute__((cleanup(store_warms_release))) struct store_warms
 #define AUTO_STORE_EVENTS                                                                \
 	__attribute__((cleanup(store_events_release))) struct store_events
 

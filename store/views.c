@@ -17,7 +17,10 @@ const char *const schema_views[] = {
 	"  " DATE("last_used_at") " AS last_used,\n"
 	"  " DATE("expires_at") " AS expires,\n"
 	"  CAST(round((expires_at - " NOW_MS ") / 1000) AS INTEGER) AS expires_in_s,\n"
-	"  ttl_s, container_id, policy_fingerprint, error FROM sandboxes;\n",
+	"  ttl_s, container_id, policy_fingerprint, error FROM sandboxes\n"
+	"  UNION ALL SELECT NULL, NULL, 'warm', name, backend, image,\n"
+	"  " DATE("created_at") ", NULL, NULL, NULL, NULL, container_id,\n"
+	"  policy_fingerprint, NULL FROM warm_sandboxes;\n",
 
 	"DROP VIEW IF EXISTS v_runs;\n"
 	"CREATE VIEW v_runs AS SELECT r.run_id, r.tenant, r.identifier, r.state,\n"

@@ -82,6 +82,15 @@ int store_sandboxes_all(struct store *s, struct store_sandboxes *ret, struct err
 int store_sandboxes_due(struct store *s, int64_t at, struct store_sandboxes *ret,
 			struct err *e);
 
+/* NULL: there is no row. Else the caller's. */
+int store_sandbox_name(struct store *s, const char *tenant, const char *identifier,
+		       char **ret, struct err *e);
+
+/* ---- the warm pool (warm.c); the key is the name */
+int store_warm_put(struct store *s, const struct store_warm *row, struct err *e);
+int store_warm_remove(struct store *s, const char *name, struct err *e);
+int store_warm_all(struct store *s, struct store_warms *ret, struct err *e);
+
 /* ---- runs and commands (runs.c, commands.c) */
 /*
  * The run as queued, with all its commands (as queued), in one step. A run_id

@@ -52,6 +52,10 @@ static void fill(struct rig *g)
 				  .name = "n",
 				  .backend = "local",
 				  .expires_at = 5};
+	struct store_warm w = {.name = "mcp-sbx-warm-0",
+			       .backend = "local",
+			       .made_with = "x",
+			       .host_boot = "x"};
 	struct store_audit_row a = {
 		.tenant = T, .actor = "a", .action = "b", .subject = "c"};
 
@@ -60,6 +64,7 @@ static void fill(struct rig *g)
 	rig_run_of(g, "run_3", "my-chat", 1000);
 	OK(store_session_open(g->s, &s, &err));
 	OK(store_sandbox_put(g->s, &b, &err));
+	OK(store_warm_put(g->s, &w, &err));
 	OK(store_audit(g->s, &a, &err));
 	rig_commit(g);
 }

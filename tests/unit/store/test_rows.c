@@ -417,6 +417,47 @@ static void states_lists_and_counts_are_read(void **state)
 	assert_string_equal(recent.v[0].run_id, "r2");
 }
 
+static void a_warm_sandbox_is_nobodys_until_it_is_bound(void **state)
+{
+	struct rig *g = *state;
+	struct store_warm w = {.name = "mcp-sbx-warm-0123456789ab",
+			       .backend = "local",
+			       .image = "default/r-1",
+			       .made_with = "default 1 1024 256",
+			       .host_boot = "b",
+			       .created_at = 100};
+	struct store_sandbox s = a_sandbox("chat", 1000);
+	AUTO_STORE_WARMS all = {0}, none = {0};
+	AUTO_STORE_SANDBOXES seen = {0};
+	AUTO_FREE char *name = NULL, *other = NULL;
+
+	OK(store_warm_put(g->s, &w, &err));
+	OK(store_warm_put(g->s, &w, &err));
+	rig_commit(g);
+	OK(store_warm_all(g->s, &all, &err));
+	assert_int_equal(all.n, 1);
+	assert_string_equal(all.v[0].name, w.name);
+	assert_string_equal(all.v[0].made_with, w.made_with);
+	assert_string_equal(all.v[0].host_boot, "b");
+	assert_null(all.v[0].container_id);
+	assert_int_equal(all.v[0].created_at, 100);
+	OK(store_read_sandboxes(g->r, NULL, &seen, &err));
+	assert_int_equal(seen.n, 0);
+	assert_int_equal(rig_sql(g, "SELECT count(*) FROM v_sandboxes WHERE state = "
+				    "'warm' AND identifier IS NULL"),
+			 1);
+	s.name = w.name;
+	OK(store_warm_remove(g->s, w.name, &err));
+	OK(store_sandbox_put(g->s, &s, &err));
+	rig_commit(g);
+	OK(store_warm_all(g->s, &none, &err));
+	assert_int_equal(none.n, 0);
+	OK(store_sandbox_name(g->s, T, "chat", &name, &err));
+	assert_string_equal(name, w.name);
+	OK(store_sandbox_name(g->s, T, "other", &other, &err));
+	assert_null(other);
+}
+
 static void every_word_of_the_schema_is_accepted(void **state)
 {
 	struct rig *g = *state;
@@ -525,6 +566,7 @@ int main(void)
 		RIG_TEST(only_runs_with_copied_files_count_as_latest),
 		RIG_TEST(unfinished_runs_are_listed_oldest_first),
 		RIG_TEST(states_lists_and_counts_are_read),
+		RIG_TEST(a_warm_sandbox_is_nobodys_until_it_is_bound),
 		RIG_TEST(every_word_of_the_schema_is_accepted),
 		RIG_TEST(audit_rows_are_kept),
 		RIG_TEST(what_an_admin_changes_is_noticed_once),
