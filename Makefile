@@ -4,7 +4,7 @@ V ?= release
 B := build/$(V)
 # make Q= shows the commands.
 Q ?= @
-PKGS := fcgi jansson libcurl sqlite3 libuv libmd libseccomp
+PKGS := fcgi jansson libcurl sqlite3 libuv libmd libseccomp yaml-0.1
 
 # The layers, highest first: an archive per folder, linked in this order.
 LAYERS := fcgi/master fcgi/edge fcgi/mcp fcgi/runner fcgi/backend fcgi/net store fcgi/wire fcgi/conf fcgi/base

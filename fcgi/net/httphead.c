@@ -4,8 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/str.h"
-
 enum { LENGTH_MAX_DIGITS = 15 };
 
 static bool starts_with(struct str s, const char *word)
@@ -97,4 +95,17 @@ enum httphead_result httphead_parse(const char *p, size_t n, struct httphead *re
 			return HTTPHEAD_BAD;
 	*ret = h;
 	return HTTPHEAD_OK;
+}
+
+bool httphead_field(const char *p, size_t n, const char *name, struct str *ret)
+{
+	struct str rest = {p, n}, line, field;
+
+	while (str_cut(&rest, '\n', &line)) {
+		if (!str_cut(&line, ':', &field) || !line.p || !is_name(field, name))
+			continue;
+		*ret = str_trim(line);
+		return true;
+	}
+	return false;
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/str.h"
+
 /*
  * The head of an HTTP/1.x answer, as far as an upgrade needs it. Pure.
  */
@@ -22,5 +24,11 @@ struct httphead {
 enum httphead_result { HTTPHEAD_OK, HTTPHEAD_MORE, HTTPHEAD_BAD };
 
 enum httphead_result httphead_parse(const char *p, size_t n, struct httphead *ret);
+
+/*
+ * The value of the first field of that name (of any case) in a head of n bytes that
+ * has been parsed: a view, without blanks around it. False: there is none.
+ */
+bool httphead_field(const char *p, size_t n, const char *name, struct str *ret);
 
 #endif

@@ -89,6 +89,21 @@ static void a_head_without_end_is_given_up(void **state)
 	assert_int_equal(httphead_parse(much, sizeof much, &h), HTTPHEAD_BAD);
 }
 
+static void a_field_is_found_by_its_name(void **state)
+{
+	static const char head[] = "HTTP/1.1 101 Switching\r\nX-Up: 1\r\nUP:  two \r\n"
+				   "up: three\r\nEmpty:\r\n\r\nup2: body";
+	struct str v = {0};
+
+	(void)state;
+	assert_true(httphead_field(head, sizeof head - 1, "up", &v));
+	assert_true(str_eq(v, "two"));
+	assert_true(httphead_field(head, sizeof head - 1, "empty", &v));
+	assert_int_equal(v.n, 0);
+	assert_false(httphead_field(head, sizeof head - 1, "u", &v));
+	assert_false(httphead_field(head, sizeof head - 1, "http/1.1 101", &v));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +112,7 @@ int main(void)
 		cmocka_unit_test(a_refusal_has_its_length),
 		cmocka_unit_test(what_is_no_http_is_bad),
 		cmocka_unit_test(a_head_without_end_is_given_up),
+		cmocka_unit_test(a_field_is_found_by_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
