@@ -40,7 +40,7 @@ struct kube_status {
 	enum kube_reason reason;
 	int64_t retry_after_ms; /* 0: it said none */
 	int exit_code;          /* KUBE_EXIT; else 0 */
-	char words[400];        /* one line of printable text, never empty */
+	char words[440];        /* one line of printable text, never empty */
 };
 
 /*
