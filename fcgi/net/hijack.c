@@ -148,10 +148,18 @@ static int receive_refusal(struct hijack *j, struct buf *b, const struct httphea
 
 static void write_request(const struct http_upgrade *u, struct buf *b)
 {
+	size_t i;
+
 	buf_printf(b,
-		   "POST %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\n"
-		   "Upgrade: %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n",
-		   u->path, u->host, u->protocol, u->content_type, u->len);
+		   "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\n"
+		   "Upgrade: %s\r\n",
+		   u->method ? u->method : "POST", u->path, u->host, u->protocol);
+	for (i = 0; u->headers && u->headers[i]; i++)
+		buf_printf(b, "%s\r\n", u->headers[i]);
+	if (u->content_type)
+		buf_printf(b, "Content-Type: %s\r\nContent-Length: %zu\r\n",
+			   u->content_type, u->len);
+	buf_puts(b, "\r\n");
 	buf_add(b, u->body, u->len);
 }
 
@@ -172,6 +180,8 @@ static int converse(struct hijack *j, const struct http_upgrade *u,
 		return -1;
 	if (h.status != 101 && !(h.status == 200 && h.is_raw_stream))
 		return receive_refusal(j, &answer, &h, deadline, refusal, e);
+	if (u->head)
+		buf_add(u->head, answer.p, h.len);
 	buf_add(&j->early, answer.p + h.len, answer.len - h.len);
 	return 0;
 }
@@ -184,6 +194,8 @@ static int dial(struct http *h, struct hijack *j, struct err *e)
 	http_set_target(h, j->curl, j->words);
 	curl_easy_setopt(j->curl, CURLOPT_URL, h->base);
 	curl_easy_setopt(j->curl, CURLOPT_CONNECT_ONLY, 1L);
+	if (h->proxy) /* a stream is none of a proxy's business */
+		curl_easy_setopt(j->curl, CURLOPT_HTTPPROXYTUNNEL, 1L);
 	rc = curl_easy_perform(j->curl);
 	if (rc != CURLE_OK)
 		return http_failed(j->curl, rc, j->words, e);

@@ -7,10 +7,18 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "net/httpcurl.h"
 
-enum { ANSWER_MAX = 1 << 20, TIMEOUT_MS = 30000, CONNECT_MS = 10000 };
+enum {
+	ANSWER_MAX = 1 << 20,
+	TIMEOUT_MS = 30000,
+	CONNECT_MS = 10000,
+	/* A silent peer that is gone is noticed after two minutes. */
+	KEEPALIVE_IDLE_S = 30,
+	KEEPALIVE_INTERVAL_S = 10,
+};
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
 
@@ -22,6 +30,35 @@ static void init_curl(void)
 static char *dup_or_null(const char *s)
 {
 	return s ? xstrdup(s) : NULL;
+}
+
+static struct buf dup_pem(struct str s)
+{
+	struct buf b = BUF_INIT(s.n);
+
+	buf_add(&b, s.p, s.n);
+	return b;
+}
+
+/* The url names whom the certificate has to; the connection goes where it went. */
+static void set_tls_name(struct http *h, const char *name)
+{
+	const char *at = strstr(h->base, "://"), *port;
+	AUTO_FREE char *dial = NULL;
+	char *base;
+
+	if (!at)
+		return;
+	at += 3;
+	port = strrchr(at, ':');
+	if (!port || strchr(port, ']'))
+		port = at + strlen(at);
+	dial = xasprintf("::%.*s:%s", (int)(port - at), at, *port ? port + 1 : "443");
+	h->dial = curl_slist_append(NULL, dial);
+	h->host = xasprintf("Host: %s", at);
+	base = xasprintf("%.*s%s%s", (int)(at - h->base), h->base, name, port);
+	free(h->base);
+	h->base = base;
 }
 
 struct http *http_new(const struct http_target *t)
@@ -36,6 +73,12 @@ struct http *http_new(const struct http_target *t)
 	h->cert_file = dup_or_null(t->cert_file);
 	h->key_file = dup_or_null(t->key_file);
 	h->no_verify = t->no_verify;
+	h->ca_pem = dup_pem(t->ca_pem);
+	h->cert_pem = dup_pem(t->cert_pem);
+	h->key_pem = dup_pem(t->key_pem);
+	h->proxy = dup_or_null(t->proxy);
+	if (t->tls_name)
+		set_tls_name(h, t->tls_name);
 	return h;
 }
 
@@ -53,6 +96,12 @@ void http_free(struct http *h)
 	free(h->ca_file);
 	free(h->cert_file);
 	free(h->key_file);
+	buf_release(&h->ca_pem);
+	buf_release(&h->cert_pem);
+	buf_release(&h->key_pem);
+	curl_slist_free_all(h->dial);
+	free(h->host);
+	free(h->proxy);
 	free(h);
 }
 
@@ -88,6 +137,17 @@ static void handle_put(struct http *h, CURL *c)
 	curl_easy_cleanup(c);
 }
 
+static void set_pem(CURL *c, CURLoption as_file, const char *file, CURLoption as_blob,
+		    const struct buf *pem)
+{
+	struct curl_blob blob = {.data = pem->p, .len = pem->len}; /* not copied */
+
+	if (pem->len > 0)
+		curl_easy_setopt(c, as_blob, &blob);
+	else if (file)
+		curl_easy_setopt(c, as_file, file);
+}
+
 void http_set_target(const struct http *h, CURL *c, char *words)
 {
 	words[0] = '\0';
@@ -97,17 +157,22 @@ void http_set_target(const struct http *h, CURL *c, char *words)
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
 	curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(c, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_S);
+	curl_easy_setopt(c, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_S);
 	if (h->unix_socket) {
 		curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, h->unix_socket);
 		curl_easy_setopt(c, CURLOPT_PROXY, "");
 	}
-	if (h->ca_file)
-		curl_easy_setopt(c, CURLOPT_CAINFO, h->ca_file);
-	if (h->cert_file)
-		curl_easy_setopt(c, CURLOPT_SSLCERT, h->cert_file);
-	if (h->key_file)
-		curl_easy_setopt(c, CURLOPT_SSLKEY, h->key_file);
+	set_pem(c, CURLOPT_CAINFO, h->ca_file, CURLOPT_CAINFO_BLOB, &h->ca_pem);
+	set_pem(c, CURLOPT_SSLCERT, h->cert_file, CURLOPT_SSLCERT_BLOB, &h->cert_pem);
+	set_pem(c, CURLOPT_SSLKEY, h->key_file, CURLOPT_SSLKEY_BLOB, &h->key_pem);
+	if (h->ca_file || h->ca_pem.len > 0) /* and not the system's beside it */
+		curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
 	curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (h->dial)
+		curl_easy_setopt(c, CURLOPT_CONNECT_TO, h->dial);
+	if (h->proxy)
+		curl_easy_setopt(c, CURLOPT_PROXY, h->proxy);
 	if (h->no_verify) {
 		curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L);
 		curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L);
@@ -134,6 +199,7 @@ struct transfer {
 	CURL *curl;
 	const struct http_call *call;
 	struct buf body;
+	int64_t heard_ms;
 	int rc;
 	struct err e;
 };
@@ -144,6 +210,7 @@ static size_t on_write(char *p, size_t size, size_t n, void *arg)
 	long status = 0;
 
 	n *= size;
+	t->heard_ms = clock_mono_ms();
 	if (t->call->on_data)
 		curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status >= 200 && status < 300) {
@@ -174,22 +241,36 @@ static void set_call(struct transfer *t, const char *url, struct curl_slist *hea
 	curl_easy_setopt(t->curl, CURLOPT_CUSTOMREQUEST, c->method);
 	if (strcmp(c->method, "HEAD") == 0)
 		curl_easy_setopt(t->curl, CURLOPT_NOBODY, 1L);
-	curl_easy_setopt(t->curl, CURLOPT_TIMEOUT_MS,
-			 (long)(c->timeout_ms ? c->timeout_ms : TIMEOUT_MS));
+	if (c->timeout_ms > 0 || c->idle_ms == 0)
+		curl_easy_setopt(t->curl, CURLOPT_TIMEOUT_MS,
+				 (long)(c->timeout_ms ? c->timeout_ms : TIMEOUT_MS));
 	curl_easy_setopt(t->curl, CURLOPT_WRITEFUNCTION, on_write);
 	curl_easy_setopt(t->curl, CURLOPT_WRITEDATA, t);
 }
 
 static int perform(struct http *h, struct transfer *t, const char *url,
-		   struct curl_slist *headers, long *ret_status, struct err *e)
+		   struct curl_slist *headers, struct http_answer *a, struct err *e)
 {
+	struct http_wait w = {.idle_ms = t->call->idle_ms,
+			      .stop_fd = t->call->stop_fd,
+			      .heard_ms = &t->heard_ms};
 	char words[CURL_ERROR_SIZE];
+	curl_off_t retry_after = 0;
+	long status = 0;
 	CURLcode rc;
 
 	http_set_target(h, t->curl, words);
 	set_call(t, url, headers);
-	rc = curl_easy_perform(t->curl);
-	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, ret_status);
+	rc = http_perform(t->curl, &w);
+	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(t->curl, CURLINFO_RETRY_AFTER, &retry_after);
+	a->status = (int)status;
+	a->retry_after_s = retry_after;
+	if (w.was_stopped)
+		return err_set(e, ERR_BUSY, "stopped");
+	if (w.was_idle)
+		return err_set(e, ERR_TIMEOUT, "nothing came for %lld s",
+			       (long long)w.idle_ms / 1000);
 	if (t->rc < 0) {
 		*e = t->e;
 		return -1;
@@ -204,25 +285,28 @@ int http_call(struct http *h, const struct http_call *c, struct http_answer *ret
 	struct transfer t = {
 		.call = c,
 		.curl = handle_get(h),
+		.heard_ms = clock_mono_ms(),
 		.e = ERR_INIT,
 		.body = BUF_INIT(c->answer_max ? c->answer_max : ANSWER_MAX)};
 	/* No "Expect: 100-continue": it costs a round trip, and engines do not need it.
 	 */
 	struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
-	long status = 0;
+	struct http_answer a = {0};
 	size_t i;
 	int rc;
 
+	if (h->host)
+		headers = curl_slist_append(headers, h->host);
 	for (i = 0; c->headers && c->headers[i]; i++)
 		headers = curl_slist_append(headers, c->headers[i]);
-	rc = perform(h, &t, url, headers, &status, e);
+	rc = perform(h, &t, url, headers, &a, e);
 	curl_slist_free_all(headers);
 	handle_put(h, t.curl);
 	if (rc < 0) {
 		buf_release(&t.body);
 		return -1;
 	}
-	ret->status = (int)status;
+	*ret = a;
 	ret->body = t.body;
 	return 0;
 }

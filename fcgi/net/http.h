@@ -8,18 +8,24 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 
 /*
  * HTTP to one server, over TCP, TLS or a unix socket; libcurl inside. Connections
  * are kept and used again. Every call has a time limit and a cap on what it takes
- * in; no redirect is followed and no proxy used for a unix socket. Any thread;
- * calls at once have connections of their own.
+ * in; no redirect is followed and no proxy used for a unix socket. With certificates
+ * of ours to check the server by, no other is trusted. Any thread; calls at once have
+ * connections of their own.
  */
 struct http_target {
 	const char *base; /* "http://host:port" or "https://…", no slash at its end */
 	const char *unix_socket;                    /* path; NULL: TCP, by base */
 	const char *ca_file, *cert_file, *key_file; /* PEM; NULL: none */
 	bool no_verify; /* https: take any certificate, as Docker's own client can */
+	/* PEM text in the place of those files; it wins. p NULL: none. */
+	struct str ca_pem, cert_pem, key_pem;
+	const char *tls_name; /* whom the server has to prove to be; NULL: as in base */
+	const char *proxy;    /* its url; NULL: as the environment says */
 };
 
 struct http;
@@ -36,8 +42,11 @@ struct http_call {
 	const char *const *headers; /* "Name: value", NULL-terminated; NULL: none */
 	const void *body;           /* sent when len > 0 or the method is POST or PUT */
 	size_t len;
-	int64_t timeout_ms; /* whole call; 0: 30 s */
-	size_t answer_max;  /* 0: 1 MiB; more is ERR_LIMIT */
+	int64_t timeout_ms; /* whole call; 0: 30 s, or no limit with idle_ms */
+	int64_t idle_ms;    /* ERR_TIMEOUT when nothing came for that long; 0: no limit */
+	const int
+		*stop_fd;  /* readable: ends the call, at once, as ERR_BUSY; NULL: none */
+	size_t answer_max; /* 0: 1 MiB; more is ERR_LIMIT */
 	/*
 	 * With on_data the body of a 2xx answer is told piece by piece instead of
 	 * being kept; -1 with e filled ends the call.
@@ -48,6 +57,7 @@ struct http_call {
 
 struct http_answer {
 	int status;
+	int64_t retry_after_s; /* Retry-After; 0: not said */
 	struct buf body;
 };
 #define HTTP_ANSWER_INIT                                                                 \
@@ -71,17 +81,20 @@ int http_call(struct http *h, const struct http_call *c, struct http_answer *ret
 struct hijack;
 
 /*
- * Sends POST path with the body and asks for an upgrade to `protocol`. An answer
- * that is neither 101 nor a 200 with a raw stream is *ret_status and *refusal (its
- * body, cut to its max) with -1 and ERR_BACKEND.
+ * Sends the request and asks for an upgrade to `protocol`. An answer that is neither
+ * 101 nor a 200 with a raw stream is *refusal (its body, cut to its max) with -1 and
+ * ERR_BACKEND; its status is 0 when there was no answer.
  */
 struct http_upgrade {
+	const char *method;      /* NULL: POST */
 	const char *path, *host; /* host: what the Host header says */
 	const char *protocol;
-	const char *content_type;
+	const char *const *headers; /* more of them, NULL-terminated; NULL: none */
+	const char *content_type;   /* NULL: there is no body */
 	const void *body;
 	size_t len;
 	int64_t timeout_ms; /* 0: 30 s */
+	struct buf *head;   /* the head of an answer that did is appended; NULL: none */
 };
 int http_upgrade(struct http *h, const struct http_upgrade *u, struct hijack **ret,
 		 struct http_answer *refusal, struct err *e);
