@@ -47,7 +47,7 @@ CPPFLAGS += -D_GNU_SOURCE -Ifcgi -I. -include fcgi/base/banned.h $(shell pkg-con
 ALL_CFLAGS := -std=gnu17 $(WARN) $(OPT_$(V)) $(CFLAGS)
 LDLIBS += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -pthread
 
-.PHONY: build unit unit-programs e2e clients test asan tsan corpora fuzz fuzzers lint check coverage bench fmt docs compdb \
+.PHONY: build unit unit-programs e2e clients test test-kubernetes asan tsan corpora fuzz fuzzers lint check coverage bench fmt docs compdb \
 	install run dev bootstrap clean help docker-build-sandbox
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -102,6 +102,7 @@ e2e: build ## the whole server behind nginx, with real clients and real sandboxe
 	@scripts/run-e2e
 clients: build $(B)/mcp-sandboxd-fixtures ; @scripts/run-clients ## a story with every MCP client there is, and the conformance suite
 test: ; @scripts/test ## all set-up, then build, unit and e2e
+test-kubernetes: ; @scripts/test-kubernetes ## the back end on a real cluster, which is built first, once
 asan: ; @$(MAKE) --no-print-directory V=asan unit ## unit tests under ASan and UBSan
 tsan: ; @$(MAKE) --no-print-directory V=tsan unit ## unit tests under TSan
 corpora: ; @$(MAKE) --no-print-directory V=asan replay ## every fuzz corpus, under ASan and UBSan

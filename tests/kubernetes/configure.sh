@@ -142,6 +142,18 @@ configure_kubelet() {
 		--root-dir="/var/lib/kubelet" --cert-dir="$dir/run/kubelet-pki" --hostname-override=n1 --node-ip="$node_ip"
 }
 
+# What service accounts do is written to log/audit: it shows which rights are used.
+configure_audit() {
+	cat >"$dir/run/audit.yaml" <<-EOF
+		apiVersion: audit.k8s.io/v1
+		kind: Policy
+		omitStages: [RequestReceived]
+		rules:
+		- {level: Metadata, userGroups: ["system:serviceaccounts:mcp-sandboxd"]}
+		- {level: None}
+	EOF
+}
+
 # A node that is silent is found out in seconds, not minutes.
 configure_control_plane() {
 	program etcd "$bin/etcd" --name=test --data-dir="$dir/etcd/data" --unsafe-no-fsync \
@@ -157,7 +169,8 @@ configure_control_plane() {
 		--service-account-key-file="$dir/pki/accounts.pub" --service-cluster-ip-range=10.96.0.0/16 \
 		--kubelet-client-certificate="$dir/pki/admin.crt" --kubelet-client-key="$dir/pki/admin.key" \
 		--kubelet-preferred-address-types=InternalIP --enable-admission-plugins=NodeRestriction \
-		--default-not-ready-toleration-seconds=5 --default-unreachable-toleration-seconds=5
+		--default-not-ready-toleration-seconds=5 --default-unreachable-toleration-seconds=5 \
+		--audit-policy-file="$dir/run/audit.yaml" --audit-log-path="$dir/log/audit"
 	program kube-controller-manager "$bin/kube-controller-manager" \
 		--kubeconfig="$dir/run/kube-controller-manager.conf" --leader-elect=false \
 		--use-service-account-credentials=true --allocate-node-cidrs=false \
@@ -170,5 +183,6 @@ configure() {
 	configure_pki
 	configure_containerd
 	configure_kubelet
+	configure_audit
 	configure_control_plane
 }
