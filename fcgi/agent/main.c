@@ -24,6 +24,7 @@
 #include "agent/command.h"
 #include "agent/conn.h"
 #include "agent/loop.h"
+#include "agent/quiet.h"
 #include "agent/relay.h"
 #include "agent/spawn.h"
 
@@ -263,7 +264,7 @@ static int init_main(struct agent *a, int listen_fd)
 static int usage(void)
 {
 	fputs("usage: mcp-sandboxd-agent init (--listen-fd N | --socket PATH)\n"
-	      "       mcp-sandboxd-agent connect --socket PATH\n",
+	      "       mcp-sandboxd-agent (connect | quiet) --socket PATH\n",
 	      stderr);
 	return 2;
 }
@@ -285,6 +286,8 @@ int main(int argc, char **argv)
 		return usage();
 	if (strcmp(argv[1], "connect") == 0 && strcmp(argv[2], "--socket") == 0)
 		return relay(argv[3]);
+	if (strcmp(argv[1], "quiet") == 0 && strcmp(argv[2], "--socket") == 0)
+		return quiet(argv[3]);
 	if (strcmp(argv[1], "init") != 0)
 		return usage();
 	if (strcmp(argv[2], "--listen-fd") == 0) {

@@ -44,16 +44,16 @@ static struct pollfd wish(const struct pipe_half *h)
 	return (struct pollfd){.fd = h->from, .events = POLLIN};
 }
 
-static int connect_to(const char *path)
+int relay_connect(const char *socket_path)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int fd;
 
-	if (strlen(path) >= sizeof(a.sun_path)) {
+	if (strlen(socket_path) >= sizeof(a.sun_path)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	memcpy(a.sun_path, path, strlen(path));
+	memcpy(a.sun_path, socket_path, strlen(socket_path));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0) {
 		close(fd);
@@ -65,7 +65,7 @@ static int connect_to(const char *path)
 int relay(const char *socket_path)
 {
 	static struct pipe_half in, out;
-	AUTO_CLOSE int fd = connect_to(socket_path);
+	AUTO_CLOSE int fd = relay_connect(socket_path);
 	struct pollfd p[2];
 
 	if (fd < 0) {

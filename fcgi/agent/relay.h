@@ -6,4 +6,7 @@
  * either side ends. The exit status for main. */
 int relay(const char *socket_path);
 
+/* A connection to the agent's socket; -1 with errno. */
+int relay_connect(const char *socket_path);
+
 #endif

@@ -84,6 +84,111 @@ static void only_root_may_look_and_connect(void **state)
 	rmdir(dir);
 }
 
+/* `quiet` in the pid namespace of ns_pid; what it said is in out. Its exit status. */
+static int quiet_in(pid_t ns_pid, char out[64])
+{
+	char path[64];
+	int pair[2], ns, status;
+	ssize_t n;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)ns_pid);
+	ns = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(ns >= 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setns(ns, CLONE_NEWPID) < 0)
+			_exit(126);
+		pid = fork(); /* only a child is in it */
+		if (pid == 0) {
+			dup2(pair[1], 1);
+			execl(h.binary, h.binary, "quiet", "--socket", h.socket,
+			      (char *)NULL);
+			_exit(127);
+		}
+		waitpid(pid, &status, 0);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 125);
+	}
+	close(ns);
+	close(pair[1]);
+	n = read(pair[0], out, 63);
+	out[n > 0 ? n : 0] = '\0';
+	close(pair[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status);
+}
+
+static void begin_session(void)
+{
+	struct ap_msg m;
+
+	through_the_relay();
+	assert_true(client_next(&m, 5000));
+	assert_int_equal(m.type, AP_HELLO);
+	m = ap_hello_init();
+	client_send(&m);
+	m = (struct ap_msg){.type = AP_RESUME};
+	client_send(&m);
+}
+
+static void end_session(void)
+{
+	close(h.c.fd);
+	h.c.fd = -1;
+	waitpid(relay_pid, NULL, 0);
+}
+
+/* The first process of a pid namespace that has nothing to do with the agent. */
+static int idle(void *arg)
+{
+	(void)arg;
+	while (pause() < 0)
+		;
+	return 0;
+}
+
+static void quiet_ends_nobody_where_the_agent_is_not_pid_1(void **state)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	char out[64];
+	pid_t pid;
+	int status;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	pid = clone(idle, stack + sizeof(stack), CLONE_NEWPID | SIGCHLD, NULL);
+	assert_true(pid > 0);
+	assert_int_equal(quiet_in(pid, out), 1);
+	assert_string_equal(out, "");
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+}
+
+static void quiet_ends_all_but_the_agent(void **state)
+{
+	struct result r;
+	char out[64];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	begin_session();
+	r = run_sh("(trap '' TERM; exec setsid sleep 77) >/dev/null 2>&1 &"
+		   "setsid sleep 78 >/dev/null 2>&1 & sleep 0.2; pgrep -c -x sleep");
+	assert_string_equal(r.out[0], "2\n");
+	result_free(&r);
+	assert_int_equal(quiet_in(h.pid, out), 0);
+	assert_string_equal(out, "ok\n");
+	end_session();
+	begin_session();
+	r = run_sh("pgrep -c -x sleep; true");
+	assert_string_equal(r.out[0], "0\n");
+	result_free(&r);
+	end_session();
+}
+
 static int start_with_own_socket(void **state)
 {
 	h.own_socket = true;
@@ -94,6 +199,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(commands_run_through_connect),
+		cmocka_unit_test(quiet_ends_nobody_where_the_agent_is_not_pid_1),
+		cmocka_unit_test(quiet_ends_all_but_the_agent),
 		cmocka_unit_test(only_root_may_look_and_connect),
 	};
 

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend/kubernetes/agentmap.h"
+
+#include <elf.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/agentfile.h"
+#include "backend/kubernetes/configmap.h"
+#include "base/auto.h"
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/sha256.h"
+#include "base/str.h"
+
+enum {
+	ARCHES = 2,
+	CONFIGMAP_MAX = 1 << 20, /* bytes that a ConfigMap may hold */
+	LOOK_AGAIN_MS = 30000,
+};
+
+static const struct {
+	const char *name;
+	uint16_t machine; /* of ELF */
+} arches[ARCHES] = {{"amd64", EM_X86_64}, {"arm64", EM_AARCH64}};
+
+struct agent {
+	const char *arch;
+	char *name;
+	json_t *body;
+};
+
+struct agentmap {
+	struct kube_api *api;
+	const struct podspec *spec;
+	char *owner_name;
+	struct agent agents[ARCHES];
+	size_t n;
+	pthread_mutex_t lock; /* guards what follows; held during a look */
+	char *owner_uid;
+	int64_t looked_at; /* 0: never */
+};
+
+const char *agentmap_elf_arch(const void *p, size_t n)
+{
+	const unsigned char *h = p;
+	unsigned machine;
+	size_t i;
+
+	if (n < 20 || memcmp(h, ELFMAG, SELFMAG) != 0 || h[EI_CLASS] != ELFCLASS64 ||
+	    h[EI_DATA] != ELFDATA2LSB)
+		return NULL;
+	machine = h[18] | (unsigned)h[19] << 8;
+	for (i = 0; i < ARCHES; i++)
+		if (arches[i].machine == machine)
+			return arches[i].name;
+	return NULL;
+}
+
+/* ---- the programs */
+
+static const struct agent *agent_of(const struct agentmap *m, const char *arch)
+{
+	size_t i;
+
+	for (i = 0; i < m->n; i++)
+		if (strcmp(m->agents[i].arch, arch) == 0)
+			return &m->agents[i];
+	return NULL;
+}
+
+static int add(struct agentmap *m, const struct buf *program, struct err *e)
+{
+	const char *arch = agentmap_elf_arch(program->p, program->len);
+	AUTO_BUF text = BUF_INIT((size_t)2 * CONFIGMAP_MAX);
+	char hex[SHA256_HEX_LEN + 1];
+	struct agent *a;
+
+	if (!arch)
+		return err_set(e, ERR_INVALID, "the agent is no program for amd64 or arm64");
+	if (program->len > CONFIGMAP_MAX)
+		return err_set(e, ERR_INVALID,
+			       "the agent for %s has %zu bytes; a ConfigMap holds 1 MiB",
+			       arch, program->len);
+	if (agent_of(m, arch))
+		return 0; /* the first one counts */
+	sha256_hex(program->p, program->len, hex);
+	base64_add(&text, program->p, program->len);
+	a = &m->agents[m->n++];
+	a->arch = arch;
+	a->name = xasprintf("mcp-sandboxd-%s-%s-%.12s", m->spec->instance, arch, hex);
+	a->body = json_must(json_pack("{s:s,s:s,s:o,s:b,s:{s:s%}}", "apiVersion", "v1",
+				      "kind", "ConfigMap", "metadata",
+				      podspec_metadata(m->spec, a->name, "agent"),
+				      "immutable", 1, "binaryData", "agent", text.p,
+				      text.len));
+	return 0;
+}
+
+/* Those for other processors are there or not. */
+static int read_programs(struct agentmap *m, struct err *e)
+{
+	static const char *const suffixes[] = {"", ".amd64", ".arm64"};
+	size_t i;
+
+	for (i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		AUTO_BUF program = BUF_INIT(AGENTFILE_MAX);
+		struct err why = ERR_INIT;
+
+		if (agentfile_read_other(m->spec->conf, suffixes[i], &program, &why) < 0) {
+			if (why.kind == ERR_NOT_FOUND && *suffixes[i])
+				continue;
+			*e = why;
+			return -1;
+		}
+		if (add(m, &program, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Those of KUBERNETES_ARCHITECTURES alone, in its order. */
+static int choose(struct agentmap *m, struct err *e)
+{
+	struct str rest = str_of(m->spec->conf->kube_architectures), word;
+	size_t chosen = 0, i;
+
+	if (rest.n == 0)
+		return 0;
+	while (str_cut(&rest, ',', &word)) {
+		word = str_trim(word);
+		for (i = chosen; i < m->n && !str_eq(word, m->agents[i].arch); i++)
+			;
+		if (i < m->n) {
+			struct agent swap = m->agents[chosen];
+
+			m->agents[chosen++] = m->agents[i];
+			m->agents[i] = swap;
+			continue;
+		}
+		for (i = 0; i < chosen && !str_eq(word, m->agents[i].arch); i++)
+			;
+		if (i == chosen)
+			return err_set(e, ERR_INVALID,
+				       "KUBERNETES_ARCHITECTURES: there is no agent for "
+				       "%.*s; it is looked for beside the other one, with "
+				       ".%.*s behind its name",
+				       (int)word.n, word.p, (int)word.n, word.p);
+	}
+	while (m->n > chosen) {
+		m->n--;
+		free(m->agents[m->n].name);
+		json_decref(m->agents[m->n].body);
+	}
+	return 0;
+}
+
+int agentmap_open(const struct podspec *s, struct kube_api *a, struct agentmap **ret,
+		  struct err *e)
+{
+	struct agentmap *m = xcalloc(1, sizeof *m);
+
+	m->api = a;
+	m->spec = s;
+	m->owner_name = xasprintf("mcp-sandboxd-%s", s->instance);
+	pthread_mutex_init(&m->lock, NULL);
+	if (read_programs(m, e) < 0 || choose(m, e) < 0) {
+		agentmap_free(m);
+		return -1;
+	}
+	*ret = m;
+	return 0;
+}
+
+void agentmap_free(struct agentmap *m)
+{
+	size_t i;
+
+	if (!m)
+		return;
+	for (i = 0; i < m->n; i++) {
+		free(m->agents[i].name);
+		json_decref(m->agents[i].body);
+	}
+	pthread_mutex_destroy(&m->lock);
+	free(m->owner_name);
+	free(m->owner_uid);
+	free(m);
+}
+
+size_t agentmap_count(const struct agentmap *m)
+{
+	return m->n;
+}
+
+const char *agentmap_arch(const struct agentmap *m, size_t i)
+{
+	return m->agents[i].arch;
+}
+
+const char *agentmap_name(const struct agentmap *m, size_t i)
+{
+	return m->agents[i].name;
+}
+
+const char *agentmap_owner_name(const struct agentmap *m)
+{
+	return m->owner_name;
+}
+
+/* ---- in the cluster */
+
+static int ensure_owner(struct agentmap *m, char **ret_uid, struct err *e)
+{
+	AUTO_JSON *body = json_must(json_pack(
+		"{s:s,s:s,s:o}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
+		podspec_metadata(m->spec, m->owner_name, "owner")));
+
+	return configmap_ensure(m->api, body, ret_uid, e);
+}
+
+static int look(struct agentmap *m, struct err *e)
+{
+	AUTO_FREE char *uid = NULL;
+	size_t i;
+
+	if (ensure_owner(m, &uid, e) < 0)
+		return -1;
+	for (i = 0; i < m->n; i++) {
+		podspec_set_owner(json_object_get(m->agents[i].body, "metadata"),
+				  m->owner_name, uid);
+		if (configmap_ensure(m->api, m->agents[i].body, NULL, e) < 0)
+			return -1;
+	}
+	free(m->owner_uid);
+	m->owner_uid = MOVE(uid);
+	m->looked_at = clock_mono_ms();
+	return 0;
+}
+
+int agentmap_ensure(struct agentmap *m, char **ret_owner_uid, struct err *e)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&m->lock);
+	if (!m->looked_at || clock_mono_ms() - m->looked_at >= LOOK_AGAIN_MS)
+		rc = look(m, e);
+	if (rc == 0)
+		*ret_owner_uid = xstrdup(m->owner_uid);
+	pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+int agentmap_remove(struct agentmap *m, struct err *e)
+{
+	AUTO_FREE char *path = kube_path(m->api, "configmaps/%s", m->owner_name);
+	struct err why = ERR_INIT;
+
+	if (kube_call(m->api,
+		      &(struct kube_call){
+			      .method = "DELETE", .path = path, .may_repeat = true},
+		      NULL, &why) == 0 ||
+	    why.kind == ERR_NOT_FOUND)
+		return 0;
+	*e = why;
+	return -1;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BACKEND_KUBERNETES_CONFIGMAP_H
+#define BACKEND_KUBERNETES_CONFIGMAP_H
+
+#include <jansson.h>
+
+#include "backend/kubernetes/api.h"
+
+/*
+ * Makes the ConfigMap that body describes (metadata.name and what is in data and
+ * binaryData), or finds it made already, by whoever was first. *ret_uid (may be
+ * NULL) is its uid, to free(). ERR_CONFLICT: there is one of that name that holds
+ * something else. Any thread.
+ */
+int configmap_ensure(struct kube_api *a, const json_t *body, char **ret_uid,
+		     struct err *e);
+
+#endif

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend/kubernetes/kubernetes.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/kubernetes/access.h"
+#include "backend/kubernetes/exec.h"
+#include "backend/kubernetes/pods.h"
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+enum { QUIET_MS = 10000 };
+
+static struct kube *kube_of(struct backend *b)
+{
+	return (struct kube *)(void *)b;
+}
+
+void kube_say(struct kube *k, const char *who, const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	k->progress(k->progress_arg, who, line);
+}
+
+static int check_name(const char *name, struct err *e)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+	if (strncmp(name, "mcp-sbx-", 8) == 0 && strlen(name) < 64 &&
+	    strspn(name, ok) == strlen(name))
+		return 0;
+	return err_set(e, ERR_INVALID, "not the name of a sandbox");
+}
+
+/* True: there is one of ours. An absent one is no error here. */
+static int find(struct kube *k, const char *name, struct pod *ret, bool *ret_there,
+		struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	if (check_name(name, e) < 0)
+		return -1;
+	*ret_there = pods_get(k, name, ret, &why) == 0;
+	if (*ret_there || why.kind == ERR_NOT_FOUND)
+		return 0;
+	*e = why;
+	return -1;
+}
+
+/* ---- create */
+
+static void on_waiting(void *arg, const struct pod *p)
+{
+	struct kube *k = arg;
+
+	if (*p->words)
+		kube_say(k, p->name, "%s: %s", p->name, p->words);
+}
+
+static struct podwait waiting(struct kube *k, bool is_new)
+{
+	return (struct podwait){
+		.start_ms = k->conf->kube_start_s * 1000,
+		.unschedulable_ms = k->conf->kube_unschedulable_s * 1000,
+		.is_new = is_new,
+		.changed = on_waiting,
+		.arg = k,
+	};
+}
+
+/* p becomes what it is when it runs. */
+static int await(struct kube *k, struct podwait *how, struct pod *p, struct err *e)
+{
+	struct pod now = {0};
+
+	if (p->state == PODSTATE_RUNNING)
+		return 0;
+	if (podwatch_await(k->watch, p, how, &now, e) < 0)
+		return -1;
+	pod_release(p);
+	*p = now;
+	return 0;
+}
+
+/* On the first architecture whose nodes take it. What never ran is not left. */
+static int make_new(struct kube *k, const struct sandbox_spec *spec, struct pod *ret,
+		    struct err *e)
+{
+	size_t n = agentmap_count(k->agents), i;
+	struct err ignored = ERR_INIT;
+
+	for (i = 0; i < n; i++) {
+		struct podwait how = waiting(k, true);
+		struct err why = ERR_INIT;
+
+		if (pods_make(k, spec, i, ret, e) < 0)
+			return -1;
+		if (await(k, &how, ret, &why) == 0)
+			return 0;
+		if (how.last != PODSTATE_UNSCHEDULABLE || i + 1 == n) {
+			*e = why;
+			pods_begin_removal(k, ret, &ignored);
+			return -1;
+		}
+		if (pods_remove(k, ret, e) < 0)
+			return -1;
+		pod_release(ret);
+	}
+	return err_set(e, ERR_BACKEND, "there is no agent for any architecture");
+}
+
+/* Whether what is there can go on as the sandbox that is asked for. */
+static bool is_usable(const struct kube *k, const struct sandbox_spec *spec,
+		      const struct pod *p)
+{
+	return !spec->fresh && strcmp(p->fingerprint, k->spec.fingerprint) == 0 &&
+	       p->state != PODSTATE_ENDED && p->state != PODSTATE_LEAVING;
+}
+
+static int replace(struct kube *k, const struct sandbox_spec *spec, const struct pod *p,
+		   struct err *e)
+{
+	if (!spec->fresh)
+		kube_say(k, spec->name, "%s is replaced: %s", spec->name,
+			 p->state == PODSTATE_ENDED || p->state == PODSTATE_LEAVING ?
+				 (*p->words ? p->words : "its pod has ended") :
+				 "it was made under another policy");
+	return pods_remove(k, p, e);
+}
+
+/* What the caller is told of a sandbox that is not what it was. */
+static const char container_words[] =
+	"its container had ended and was started again: /workspace, /artifacts and /tmp "
+	"are kept, everything else is as in the image";
+static const char pod_words[] =
+	"its pod was lost or replaced: /workspace is kept, everything else is as in the "
+	"image";
+
+static int bring_up(struct kube *k, const struct sandbox_spec *spec, struct pod *p,
+		    struct sandbox_info *info, struct err *e)
+{
+	bool there = false, kept = false;
+
+	if (find(k, spec->name, p, &there, e) < 0)
+		return -1;
+	if (there && is_usable(k, spec, p)) {
+		struct podwait how = waiting(k, false);
+
+		if (await(k, &how, p, e) < 0)
+			return -1;
+		if (!podwatch_is_same(k->watch, p))
+			info->recreated = container_words;
+		return 0;
+	}
+	if (there && replace(k, spec, p, e) < 0)
+		return -1;
+	pod_release(p);
+	if (claims_make(k, spec, &kept, e) < 0 || make_new(k, spec, p, e) < 0)
+		return -1;
+	info->fresh = !kept;
+	info->recreated = kept ? pod_words : NULL;
+	return 0;
+}
+
+static int kubernetes_create(struct backend *b, const struct sandbox_spec *spec,
+			     struct sandbox_info *ret, struct err *e)
+{
+	struct kube *k = kube_of(b);
+	struct sandbox_info info = {.running = true};
+	AUTO_POD p = {0};
+
+	if (bring_up(k, spec, &p, &info, e) < 0)
+		return err_wrap(e, "start the sandbox");
+	podwatch_accept(k->watch, &p);
+	info.name = xstrdup(spec->name);
+	info.container_id = xstrdup(p.uid);
+	info.image = xstrdup(p.image);
+	info.policy_fingerprint = xstrdup(k->spec.fingerprint);
+	*ret = info;
+	return 0;
+}
+
+/* ---- connect */
+
+static const char *files_left(const struct kube *k, bool pod_is_there)
+{
+	if (pod_is_there)
+		return "of its files those in /workspace, /artifacts and /tmp are kept";
+	if (*k->conf->kube_volume_size)
+		return "of its files those in /workspace are kept";
+	return "its files are lost";
+}
+
+static int not_running(const struct kube *k, const struct pod *p, struct err *e)
+{
+	bool stays = p->state != PODSTATE_ENDED && p->state != PODSTATE_LEAVING;
+
+	return err_set(e, ERR_NOT_FOUND,
+		       "the sandbox is not running any more%s%s; what it was doing is "
+		       "lost, %s: run the command again",
+		       *p->words ? ": " : "", p->words, files_left(k, stays));
+}
+
+/* The pod as it is now, if it runs and is the one the runner knows. */
+static int find_running(struct kube *k, const char *name, struct pod *p, struct err *e)
+{
+	bool there = false;
+
+	if (find(k, name, p, &there, e) < 0)
+		return -1;
+	if (!there)
+		return err_set(e, ERR_NOT_FOUND,
+			       "the sandbox's pod was deleted in the cluster; what it was "
+			       "doing is lost, %s: run the command again",
+			       files_left(k, false));
+	if (p->state != PODSTATE_RUNNING || !podwatch_is_same(k->watch, p))
+		return not_running(k, p, e);
+	return 0;
+}
+
+static int exec_agent(struct kube *k, const char *name, const char *what, int *ret_fd,
+		      struct err *e)
+{
+	const char *const argv[] = {PODSPEC_AGENT, what, "--socket", PODSPEC_SOCKET,
+				    NULL};
+	struct kube_status status = {0};
+
+	return kube_exec_open(k->api, k->pump,
+			      &(struct kube_exec){.pod = name,
+						  .container = k->conf->kube_container,
+						  .argv = argv,
+						  .status = &status},
+			      ret_fd, e);
+}
+
+/* An exec failed: is it the API server, the pod, or its node? */
+static int explain(struct kube *k, const char *name, const struct err *why, struct err *e)
+{
+	AUTO_POD p = {0};
+
+	if (find_running(k, name, &p, e) < 0)
+		return -1;
+	return err_set(e, ERR_BACKEND, "%s%s%s", why->msg,
+		       p.is_unreachable ? "; nothing is heard of its node " : "",
+		       p.is_unreachable ? p.node : "");
+}
+
+static int kubernetes_connect(struct backend *b, const char *name, int *ret_fd,
+			      struct err *e)
+{
+	struct kube *k = kube_of(b);
+	struct err why = ERR_INIT;
+	AUTO_POD p = {0};
+
+	if (find_running(k, name, &p, e) < 0)
+		return -1;
+	if (exec_agent(k, name, "connect", ret_fd, &why) < 0)
+		return explain(k, name, &why, e);
+	podwatch_accept(k->watch, &p);
+	return 0;
+}
+
+/* ---- stop, remove, list */
+
+/* Reads what `agent quiet` says; "ok" when nothing runs and the agent is well. */
+static bool says_ok(int fd)
+{
+	int64_t deadline = clock_mono_ms() + QUIET_MS, left;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	char word[8] = "";
+	size_t n = 0;
+	ssize_t r;
+
+	while (n < 3 && (left = deadline - clock_mono_ms()) > 0 &&
+	       poll(&p, 1, (int)left) > 0) {
+		r = read(fd, word + n, sizeof word - 1 - n);
+		if (r <= 0)
+			break;
+		n += (size_t)r;
+	}
+	return strncmp(word, "ok\n", 3) == 0;
+}
+
+/*
+ * What runs in it ends; it stays, idle, with its files. Where that cannot be
+ * brought about the pod goes, so that nothing goes on unseen.
+ */
+static int kubernetes_stop(struct backend *b, const char *name, struct err *e)
+{
+	struct kube *k = kube_of(b);
+	struct err why = ERR_INIT;
+	AUTO_CLOSE int fd = -1;
+	AUTO_POD p = {0};
+	bool there = false;
+
+	if (find(k, name, &p, &there, e) < 0)
+		return -1;
+	if (!there || p.state == PODSTATE_ENDED || p.state == PODSTATE_LEAVING)
+		return 0;
+	if (p.state == PODSTATE_RUNNING && exec_agent(k, name, "quiet", &fd, &why) == 0 &&
+	    says_ok(fd))
+		return 0;
+	kube_say(k, BACKEND_NOBODY,
+		 "%s cannot be made idle, so its pod is deleted, with its files%s%s", name,
+		 why.kind == ERR_NONE ? "" : ": ", why.msg);
+	return pods_begin_removal(k, &p, e);
+}
+
+static int kubernetes_remove(struct backend *b, const char *name, bool *ret_existed,
+			     struct err *e)
+{
+	struct kube *k = kube_of(b);
+	AUTO_POD p = {0};
+	bool there = false;
+
+	if (find(k, name, &p, &there, e) < 0)
+		return -1;
+	if ((there && pods_remove(k, &p, e) < 0) || claims_remove(k, name, &there, e) < 0)
+		return -1;
+	podwatch_forget(k->watch, name);
+	*ret_existed = there;
+	return 0;
+}
+
+struct listing {
+	struct kube *k;
+	struct sandbox_list l;
+};
+
+static struct sandbox_info *info_of(struct sandbox_list *l, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		if (strcmp(l->v[i].name, name) == 0)
+			return &l->v[i];
+	l->v = xreallocarray(l->v, l->n + 1, sizeof *l->v);
+	l->v[l->n] = (struct sandbox_info){.name = xstrdup(name)};
+	return &l->v[l->n++];
+}
+
+static void on_begin(void *arg)
+{
+	sandbox_list_release(&((struct listing *)arg)->l);
+}
+
+static int on_pod(void *arg, json_t *object, struct err *e)
+{
+	struct listing *w = arg;
+	struct err ignored = ERR_INIT;
+	struct sandbox_info *i;
+	AUTO_POD p = {0};
+
+	(void)e;
+	if (pod_parse(object, &w->k->reading, &p, &ignored) < 0 ||
+	    check_name(p.name, &ignored) < 0)
+		return 0;
+	i = info_of(&w->l, p.name);
+	i->running = p.state == PODSTATE_RUNNING;
+	i->outdated = strcmp(p.fingerprint, w->k->spec.fingerprint) != 0;
+	i->old_image = strcmp(p.image, w->k->spec.image) != 0;
+	i->container_id = MOVE(p.uid);
+	i->image = MOVE(p.image);
+	i->policy_fingerprint = MOVE(p.fingerprint);
+	return 0;
+}
+
+/* A volume whose pod was lost is a sandbox that does not run. */
+static int on_claim(void *arg, json_t *object, struct err *e)
+{
+	struct listing *w = arg;
+	const char *name = json_get_string(json_object_get(object, "metadata"), "name");
+	struct err ignored = ERR_INIT;
+
+	(void)e;
+	if (name && check_name(name, &ignored) == 0)
+		info_of(&w->l, name);
+	return 0;
+}
+
+static int list_of(struct listing *w, const char *what,
+		   int (*item)(void *arg, json_t *object, struct err *e), bool first,
+		   struct err *e)
+{
+	AUTO_FREE char *path = kube_path(w->k->api, "%s", what);
+	char version[KUBE_VERSION_MAX];
+
+	return kube_list(w->k->api,
+			 &(struct kube_list){.path = path,
+					     .label_selector = w->k->selector,
+					     .begin = first ? on_begin : NULL,
+					     .item = item,
+					     .arg = w},
+			 version, e);
+}
+
+static int kubernetes_list(struct backend *b, struct sandbox_list *ret, struct err *e)
+{
+	struct kube *k = kube_of(b);
+	struct listing w = {.k = k};
+
+	if (list_of(&w, "pods", on_pod, true, e) < 0 ||
+	    (*k->conf->kube_volume_size &&
+	     list_of(&w, "persistentvolumeclaims", on_claim, false, e) < 0)) {
+		sandbox_list_release(&w.l);
+		return -1;
+	}
+	*ret = w.l;
+	return 0;
+}
+
+/* ---- the rest */
+
+static int kubernetes_oom_kills(struct backend *b, const char *name, uint64_t *ret,
+				struct err *e)
+{
+	(void)b;
+	(void)name;
+	(void)ret;
+	return err_set(e, ERR_NOT_FOUND, "the kernel's count is on the pod's node");
+}
+
+static int kubernetes_probe(struct backend *b, struct err *e)
+{
+	return podwatch_health(kube_of(b)->watch, e);
+}
+
+/* What owns nothing any more goes with the server. */
+static void remove_owner_of_nothing(struct kube *k)
+{
+	struct sandbox_list l = {0};
+	struct err ignored = ERR_INIT;
+
+	if (kubernetes_list(&k->base, &l, &ignored) == 0 && l.n == 0)
+		agentmap_remove(k->agents, &ignored);
+	sandbox_list_release(&l);
+}
+
+static void kubernetes_close(struct backend *b)
+{
+	struct kube *k = kube_of(b);
+
+	if (k->watch)
+		remove_owner_of_nothing(k);
+	podwatch_stop(k->watch);
+	pump_stop(k->pump);
+	agentmap_free(k->agents);
+	kube_api_close(k->api);
+	podspec_close(&k->spec);
+	free(k->selector);
+	free(k->pods_path);
+	free(k);
+}
+
+static void warn(struct kube *k)
+{
+	if (k->conf->default_pids > 0)
+		kube_say(k, BACKEND_NOBODY,
+			 "DEFAULT_PIDS: a pod has no such limit of its own; the nodes' "
+			 "kubelets have one for all (podPidsLimit)");
+	if (strcmp(k->conf->network_mode, "none") == 0)
+		kube_say(k, BACKEND_NOBODY,
+			 "SANDBOX_NETWORK_MODE=none: a pod has its network all the same, "
+			 "unless a NetworkPolicy for the label %snetwork=none is enforced",
+			 k->conf->kube_label_prefix);
+}
+
+static int reach(struct kube *k, struct err *e)
+{
+	const bool with_claims = *k->conf->kube_volume_size;
+	AUTO_FREE char *owner = NULL;
+
+	if (kube_api_open(&(struct kube_credentials_args){.conf = k->conf}, &k->api, e) <
+	    0)
+		return -1;
+	kube_say(k, BACKEND_NOBODY, "Kubernetes at %s, namespace %s",
+		 kube_credentials_where(kube_api_credentials(k->api)),
+		 kube_api_namespace(k->api));
+	k->pods_path = kube_path(k->api, "pods");
+	if (access_check(k->api, with_claims, e) < 0 ||
+	    agentmap_open(&k->spec, k->api, &k->agents, e) < 0 ||
+	    agentmap_ensure(k->agents, &owner, e) < 0)
+		return -1;
+	return podwatch_start(&(struct podwatch_args){.api = k->api,
+						      .path = k->pods_path,
+						      .label_selector = k->selector,
+						      .reading = k->reading},
+			      &k->watch, e);
+}
+
+static int set_up(struct kube *k, const char *instance_id, struct err *e)
+{
+	if (podspec_open(&k->spec, k->conf, instance_id, e) < 0)
+		return -1;
+	k->selector = podspec_selector(&k->spec);
+	k->reading = (struct pod_reading){.label_prefix = k->conf->kube_label_prefix,
+					  .container = k->conf->kube_container};
+	if (reach(k, e) < 0 || pump_start(&k->pump, e) < 0)
+		return -1;
+	warn(k);
+	return 0;
+}
+
+static int kubernetes_open(const struct conf *c, const char *instance_id,
+			   backend_progress_fn *progress, void *arg, struct backend **ret,
+			   struct err *e)
+{
+	struct kube *k = xcalloc(1, sizeof *k);
+
+	k->base.ops = &backend_kubernetes;
+	k->conf = c;
+	k->progress = progress;
+	k->progress_arg = arg;
+	if (set_up(k, instance_id, e) < 0) {
+		kubernetes_close(&k->base);
+		return -1;
+	}
+	*ret = &k->base;
+	return 0;
+}
+
+const struct backend_ops backend_kubernetes = {
+	.name = "kubernetes",
+	.open = kubernetes_open,
+	.probe = kubernetes_probe,
+	.create = kubernetes_create,
+	.connect = kubernetes_connect,
+	.stop = kubernetes_stop,
+	.remove = kubernetes_remove,
+	.list = kubernetes_list,
+	.oom_kills = kubernetes_oom_kills,
+	.close = kubernetes_close,
+};

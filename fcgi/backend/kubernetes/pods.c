@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend/kubernetes/pods.h"
+
+#include <poll.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+enum {
+	GONE_MS = 20000,  /* a node that is there ends a pod in about 2 s */
+	FORCE_MS = 10000, /* then the API server alone is asked */
+	CLAIM_GONE_MS = 30000,
+	LOOK_MS = 200,
+};
+
+/* One call about a thing of that name. */
+static int call(struct kube *k, const char *method, const char *what, const char *name,
+		const json_t *body, struct kube_status *status, json_t **ret,
+		struct err *e)
+{
+	AUTO_FREE char *path = kube_path(k->api, "%s%s%s", what, *name ? "/" : "", name);
+
+	return kube_call(k->api,
+			 &(struct kube_call){.method = method,
+					     .path = path,
+					     .json = body,
+					     .may_repeat = true,
+					     .status = status},
+			 ret, e);
+}
+
+/* No answer, or one that says "not now": nothing is said about the pod. */
+static int as_busy(const struct kube_status *status, struct err *e)
+{
+	if (status->code == 0 || status->code >= 500 || status->reason == KUBE_BUSY)
+		e->kind = ERR_BUSY;
+	return -1;
+}
+
+/* ---- pods */
+
+static int parse(struct kube *k, const json_t *root, struct pod *ret, struct err *e)
+{
+	AUTO_POD p = {0};
+
+	if (pod_parse(root, &k->reading, &p, e) < 0)
+		return -1;
+	if (strcmp(p.instance, k->spec.instance) != 0)
+		return err_set(e, ERR_CONFLICT,
+			       "the namespace %s has a pod %s that is not this server's; "
+			       "remove it",
+			       kube_api_namespace(k->api), p.name);
+	*ret = p;
+	p = (struct pod){0};
+	return 0;
+}
+
+int pods_get(struct kube *k, const char *name, struct pod *ret, struct err *e)
+{
+	struct kube_status status = {0};
+	AUTO_JSON *root = NULL;
+
+	if (call(k, "GET", "pods", name, NULL, &status, &root, e) < 0)
+		return as_busy(&status, e);
+	return parse(k, root, ret, e);
+}
+
+int pods_make(struct kube *k, const struct sandbox_spec *spec, size_t arch,
+	      struct pod *ret, struct err *e)
+{
+	AUTO_FREE char *owner = NULL;
+	AUTO_JSON *body = NULL, *root = NULL;
+	struct kube_status status = {0};
+	struct err why = ERR_INIT;
+
+	if (agentmap_ensure(k->agents, &owner, e) < 0)
+		return -1;
+	body = podspec_pod(&k->spec, &(struct podspec_args){
+					     .spec = spec,
+					     .arch = agentmap_arch(k->agents, arch),
+					     .agent_map = agentmap_name(k->agents, arch),
+					     .owner_name = agentmap_owner_name(k->agents),
+					     .owner_uid = owner});
+	if (call(k, "POST", "pods", "", body, &status, &root, &why) == 0)
+		return parse(k, root, ret, e);
+	if (status.reason == KUBE_EXISTS)
+		return pods_get(k, spec->name, ret, e);
+	*e = why;
+	return err_wrap(e, "make the sandbox's pod");
+}
+
+static int begin(struct kube *k, const struct pod *p, bool now, struct err *e)
+{
+	AUTO_JSON *body = json_must(json_pack("{s:s,s:s,s:{s:s}}", "kind",
+					      "DeleteOptions", "apiVersion", "v1",
+					      "preconditions", "uid", p->uid));
+	struct kube_status status = {0};
+	struct err why = ERR_INIT;
+
+	if (now)
+		json_put(body, "gracePeriodSeconds", json_integer(0));
+	if (call(k, "DELETE", "pods", p->name, body, &status, NULL, &why) == 0 ||
+	    why.kind == ERR_NOT_FOUND || status.reason == KUBE_CONFLICT)
+		return 0;
+	*e = why;
+	return err_wrap(e, "remove the sandbox's pod");
+}
+
+int pods_begin_removal(struct kube *k, const struct pod *p, struct err *e)
+{
+	return begin(k, p, false, e);
+}
+
+/* True: the API server has no such pod any more; asked, in case the watch is late. */
+static bool is_gone(struct kube *k, const struct pod *p)
+{
+	struct err why = ERR_INIT;
+	AUTO_POD now = {0};
+
+	if (pods_get(k, p->name, &now, &why) < 0)
+		return why.kind == ERR_NOT_FOUND;
+	return strcmp(now.uid, p->uid) != 0;
+}
+
+int pods_remove(struct kube *k, const struct pod *p, struct err *e)
+{
+	if (begin(k, p, false, e) < 0)
+		return -1;
+	if (podwatch_await_gone(k->watch, p->uid, GONE_MS) || is_gone(k, p))
+		return 0;
+	kube_say(k, BACKEND_NOBODY,
+		 "the pod %s does not end on its node %s; it is removed from the API "
+		 "server alone",
+		 p->name, p->node);
+	if (begin(k, p, true, e) < 0)
+		return -1;
+	if (podwatch_await_gone(k->watch, p->uid, FORCE_MS) || is_gone(k, p))
+		return 0;
+	return err_set(e, ERR_TIMEOUT,
+		       "the pod %s is not gone after %d s; does it have a finalizer?",
+		       p->name, (GONE_MS + FORCE_MS) / 1000);
+}
+
+/* ---- claims */
+
+static const char claims[] = "persistentvolumeclaims";
+
+/* A claim goes when no pod uses it any more; nobody watches claims. */
+static int await_claim_gone(struct kube *k, const char *name, struct err *e)
+{
+	int64_t deadline = clock_mono_ms() + CLAIM_GONE_MS;
+	struct err why;
+
+	do {
+		why = (struct err)ERR_INIT;
+		if (call(k, "GET", claims, name, NULL, NULL, NULL, &why) < 0) {
+			if (why.kind == ERR_NOT_FOUND)
+				return 0;
+			*e = why;
+			return -1;
+		}
+		poll(NULL, 0, LOOK_MS);
+	} while (clock_mono_ms() < deadline);
+	return err_set(e, ERR_TIMEOUT,
+		       "the volume of the sandbox (claim %s) is not gone after %d s", name,
+		       CLAIM_GONE_MS / 1000);
+}
+
+int claims_remove(struct kube *k, const char *name, bool *ret_existed, struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	if (!*k->conf->kube_volume_size)
+		return 0;
+	if (call(k, "DELETE", claims, name, NULL, NULL, NULL, &why) == 0) {
+		*ret_existed = true;
+		return 0;
+	}
+	if (why.kind == ERR_NOT_FOUND)
+		return 0;
+	*e = why;
+	return err_wrap(e, "remove the sandbox's volume");
+}
+
+static int remove_old_claim(struct kube *k, const char *name, struct err *e)
+{
+	bool existed = false;
+
+	if (claims_remove(k, name, &existed, e) < 0)
+		return -1;
+	return existed ? await_claim_gone(k, name, e) : 0;
+}
+
+int claims_make(struct kube *k, const struct sandbox_spec *spec, bool *ret_kept,
+		struct err *e)
+{
+	AUTO_FREE char *owner = NULL;
+	AUTO_JSON *body = NULL;
+	struct kube_status status = {0};
+	struct err why = ERR_INIT;
+
+	*ret_kept = false;
+	if (!*k->conf->kube_volume_size)
+		return 0;
+	if ((spec->fresh && remove_old_claim(k, spec->name, e) < 0) ||
+	    agentmap_ensure(k->agents, &owner, e) < 0)
+		return -1;
+	body = podspec_claim(&k->spec,
+			     &(struct podspec_args){
+				     .spec = spec,
+				     .owner_name = agentmap_owner_name(k->agents),
+				     .owner_uid = owner});
+	if (call(k, "POST", claims, "", body, &status, NULL, &why) == 0)
+		return 0;
+	*ret_kept = status.reason == KUBE_EXISTS;
+	if (*ret_kept)
+		return 0;
+	*e = why;
+	return err_wrap(e, "make the sandbox's volume");
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend/kubernetes/podwatch.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { BUCKETS = 1024, FIRST_LIST_MS = 30000 };
+
+/* A pod by its uid, or the one that was accepted by its name. */
+struct entry {
+	struct entry *next;
+	char *key;
+	struct pod pod;   /* as it was told last */
+	uint64_t told_at; /* the list during which that was */
+	bool is_gone;
+	int waiters;
+};
+
+struct table {
+	struct entry *buckets[BUCKETS];
+};
+
+struct podwatch {
+	struct podwatch_args args;
+	struct kube_follow *follow;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct table pods, accepted;
+	uint64_t list; /* counts them */
+	bool is_listed;
+	struct err trouble; /* ERR_NONE: up to date */
+	int64_t trouble_since;
+};
+
+/* ---- the tables; the lock is held */
+
+static struct entry **place(struct table *t, const char *key)
+{
+	uint32_t h = 2166136261U;
+	const char *c;
+	struct entry **p;
+
+	for (c = key; *c; c++)
+		h = (h ^ (unsigned char)*c) * 16777619U;
+	for (p = &t->buckets[h % BUCKETS]; *p; p = &(*p)->next)
+		if (strcmp((*p)->key, key) == 0)
+			break;
+	return p;
+}
+
+static void entry_remove(struct entry **p)
+{
+	struct entry *n = *p;
+
+	*p = n->next;
+	pod_release(&n->pod);
+	free(n->key);
+	free(n);
+}
+
+static struct entry *put(struct table *t, const char *key, const struct pod *p)
+{
+	struct entry **at = place(t, key);
+
+	if (!*at) {
+		*at = xcalloc(1, sizeof **at);
+		(*at)->key = xstrdup(key);
+	}
+	pod_release(&(*at)->pod);
+	(*at)->pod = pod_copy(p);
+	return *at;
+}
+
+/* The end is kept for those who wait for it. */
+static void mark_gone(struct entry **p)
+{
+	(*p)->is_gone = true;
+	if ((*p)->waiters == 0)
+		entry_remove(p);
+}
+
+static void table_clear(struct table *t)
+{
+	size_t i;
+
+	for (i = 0; i < BUCKETS; i++)
+		while (t->buckets[i])
+			entry_remove(&t->buckets[i]);
+}
+
+/* ---- what the cluster tells */
+
+static void told(struct podwatch *w, const json_t *o, bool gone)
+{
+	struct err ignored = ERR_INIT;
+	AUTO_POD p = {0};
+
+	if (pod_parse(o, &w->args.reading, &p, &ignored) < 0)
+		return; /* it has no uid that anybody could wait for */
+	pthread_mutex_lock(&w->lock);
+	put(&w->pods, p.uid, &p)->told_at = w->list;
+	if (gone)
+		mark_gone(place(&w->pods, p.uid));
+	if (w->is_listed)
+		w->trouble = (struct err)ERR_INIT;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void on_object(void *arg, const json_t *o)
+{
+	told(arg, o, false);
+}
+
+static void on_gone(void *arg, const json_t *o)
+{
+	told(arg, o, true);
+}
+
+static void on_begin(void *arg)
+{
+	struct podwatch *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	w->list++;
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* What this list did not have, and was not made while it was read, is gone. */
+static void sweep(struct podwatch *w)
+{
+	struct entry **p, *n;
+	size_t i;
+
+	for (i = 0; i < BUCKETS; i++)
+		for (p = &w->pods.buckets[i]; (n = *p) != NULL;) {
+			if (n->told_at < w->list)
+				mark_gone(p);
+			if (*p == n)
+				p = &n->next;
+		}
+}
+
+static void on_listed(void *arg)
+{
+	struct podwatch *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	sweep(w);
+	w->is_listed = true;
+	w->trouble = (struct err)ERR_INIT;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void on_trouble(void *arg, const struct err *why)
+{
+	struct podwatch *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->trouble.kind == ERR_NONE)
+		w->trouble_since = clock_mono_ms();
+	w->trouble = *why;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- waiting */
+
+/* The lock is held, and given up meanwhile. */
+static void wait_ms(struct podwatch *w, int64_t ms)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += ms / 1000;
+	t.tv_nsec += (ms % 1000) * 1000000;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_sec++;
+		t.tv_nsec -= 1000000000;
+	}
+	pthread_cond_timedwait(&w->changed, &w->lock, &t);
+}
+
+/* The first list, or what is in its way. */
+static int await_list(struct podwatch *w, struct err *e)
+{
+	int64_t deadline = clock_mono_ms() + FIRST_LIST_MS, left;
+	int rc = 0;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->is_listed && w->trouble.kind == ERR_NONE &&
+	       (left = deadline - clock_mono_ms()) > 0)
+		wait_ms(w, left);
+	if (w->trouble.kind != ERR_NONE)
+		rc = err_set(e, w->trouble.kind, "%s", w->trouble.msg);
+	else if (!w->is_listed)
+		rc = err_set(e, ERR_TIMEOUT,
+			     "the API server has not listed the pods within %d s",
+			     FIRST_LIST_MS / 1000);
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+/* Its time is up while the cluster cannot be watched: that is the reason. */
+static void blame_trouble(const struct podwatch *w, struct err *e)
+{
+	if (e->kind == ERR_TIMEOUT && w->trouble.kind != ERR_NONE)
+		err_set(e, ERR_TIMEOUT,
+			"the cluster has not been heard of for %lld s: %s",
+			(long long)((clock_mono_ms() - w->trouble_since) / 1000),
+			w->trouble.msg);
+}
+
+/* Its entry, which stays until the waiting ends; NULL: it is gone already. */
+static struct entry *wait_begin(struct podwatch *w, const char *uid)
+{
+	struct entry *n = *place(&w->pods, uid);
+
+	if (n)
+		n->waiters++;
+	return n;
+}
+
+static void wait_end(struct podwatch *w, struct entry *n)
+{
+	n->waiters--;
+	if (n->is_gone && n->waiters == 0)
+		entry_remove(place(&w->pods, n->key));
+}
+
+static int await_locked(struct podwatch *w, const struct entry *n, struct podwait *how,
+			struct pod *ret, struct err *e)
+{
+	int64_t left = 0;
+
+	while (!n->is_gone) {
+		switch (podwait_judge(how, &n->pod, clock_mono_ms(), &left, e)) {
+		case PODWAIT_RUNS:
+			*ret = pod_copy(&n->pod);
+			return 0;
+		case PODWAIT_FAILED:
+			blame_trouble(w, e);
+			return -1;
+		case PODWAIT_MORE:
+			wait_ms(w, left);
+		}
+	}
+	return err_set(e, ERR_BACKEND,
+		       "the sandbox's pod was deleted while it was waited for%s%s",
+		       *n->pod.words ? ": " : "", n->pod.words);
+}
+
+int podwatch_await(struct podwatch *w, const struct pod *p, struct podwait *how,
+		   struct pod *ret, struct err *e)
+{
+	struct entry *n;
+	int rc;
+
+	pthread_mutex_lock(&w->lock);
+	if (!*place(&w->pods, p->uid))
+		put(&w->pods, p->uid, p)->told_at = w->list;
+	n = wait_begin(w, p->uid);
+	rc = await_locked(w, n, how, ret, e);
+	wait_end(w, n);
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+bool podwatch_await_gone(struct podwatch *w, const char *uid, int64_t timeout_ms)
+{
+	int64_t deadline = clock_mono_ms() + timeout_ms, left = timeout_ms;
+	struct entry *n;
+	bool gone = true;
+
+	pthread_mutex_lock(&w->lock);
+	n = wait_begin(w, uid);
+	while (n && !n->is_gone && left > 0) {
+		wait_ms(w, left);
+		left = deadline - clock_mono_ms();
+	}
+	if (n) {
+		gone = n->is_gone;
+		wait_end(w, n);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return gone;
+}
+
+/* ---- what others say */
+
+void podwatch_accept(struct podwatch *w, const struct pod *p)
+{
+	pthread_mutex_lock(&w->lock);
+	put(&w->accepted, p->name, p);
+	pthread_mutex_unlock(&w->lock);
+}
+
+bool podwatch_is_same(struct podwatch *w, const struct pod *p)
+{
+	const struct entry *n;
+	bool same;
+
+	pthread_mutex_lock(&w->lock);
+	n = *place(&w->accepted, p->name);
+	same = !n || (strcmp(n->pod.uid, p->uid) == 0 && n->pod.restarts == p->restarts);
+	pthread_mutex_unlock(&w->lock);
+	return same;
+}
+
+void podwatch_forget(struct podwatch *w, const char *name)
+{
+	struct entry **p;
+
+	pthread_mutex_lock(&w->lock);
+	p = place(&w->accepted, name);
+	if (*p)
+		entry_remove(p);
+	pthread_mutex_unlock(&w->lock);
+}
+
+int podwatch_health(struct podwatch *w, struct err *e)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->trouble.kind != ERR_NONE)
+		rc = err_set(e, w->trouble.kind, "%s (for %lld s)", w->trouble.msg,
+			     (long long)((clock_mono_ms() - w->trouble_since) / 1000));
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+/* ---- the whole */
+
+int podwatch_start(const struct podwatch_args *a, struct podwatch **ret, struct err *e)
+{
+	static const struct kube_follow_events events = {.begin = on_begin,
+							 .object = on_object,
+							 .gone = on_gone,
+							 .listed = on_listed,
+							 .trouble = on_trouble};
+	struct podwatch *w = xcalloc(1, sizeof *w);
+	pthread_condattr_t attr;
+
+	w->args = *a;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	if (kube_follow_start(
+		    &(struct kube_follow_args){.api = a->api,
+					       .path = a->path,
+					       .label_selector = a->label_selector,
+					       .ev = &events,
+					       .arg = w},
+		    &w->follow, e) < 0 ||
+	    await_list(w, e) < 0) {
+		podwatch_stop(w);
+		return -1;
+	}
+	*ret = w;
+	return 0;
+}
+
+void podwatch_stop(struct podwatch *w)
+{
+	if (!w)
+		return;
+	kube_follow_stop(w->follow);
+	table_clear(&w->pods);
+	table_clear(&w->accepted);
+	pthread_cond_destroy(&w->changed);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
