@@ -46,6 +46,9 @@ struct sandbox_info {
 	bool fresh;   /* no file of an earlier sandbox is in it */
 	/* It runs under another policy than a create would give it now. */
 	bool outdated;
+	/* Of create(), when not fresh: what of it is not as it was, for who uses it; a
+	 * constant. NULL: only what ran in it is gone. */
+	const char *recreated;
 	/* Of list(): a new one would be made from another image than this was. */
 	bool old_image;
 };
@@ -83,7 +86,13 @@ struct backend_ops {
 	/* Create and start; returns when the agent's stream can be opened. */
 	int (*create)(struct backend *b, const struct sandbox_spec *spec,
 		      struct sandbox_info *ret, struct err *e);
-	/* A connected, CLOEXEC, non-blocking stream descriptor to the agent. */
+	/*
+	 * A connected, CLOEXEC, non-blocking stream descriptor to the agent.
+	 * ERR_CONFLICT: what ran in it when it was connected to last has ended, also
+	 * when it runs again; the words are for who waits for that, and say why and
+	 * what of its files is left. ERR_BUSY: the backend cannot be asked now, which
+	 * says nothing about the sandbox.
+	 */
 	int (*connect)(struct backend *b, const char *name, int *ret_fd, struct err *e);
 	/* Stop it; keep its files (server stop). Not there: success. */
 	int (*stop)(struct backend *b, const char *name, struct err *e);

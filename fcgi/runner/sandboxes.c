@@ -27,6 +27,9 @@ enum {
 	STRIKES_MAX = 5,
 	HELD_MS = 60000,
 };
+static const char died_default[] =
+	"the sandbox is not running any more; what it was doing is lost, its files are "
+	"kept: run the command again";
 static const char again_default[] = "it had been stopped";
 static const char again_agent[] = "its agent could not be relied on";
 static const bool transitions[SANDBOX_STATE_COUNT][SANDBOX_STATE_COUNT] = {
@@ -258,6 +261,8 @@ static void take_info(struct sandbox *sb, struct sandbox_info *i)
 	sb->stale = NULL;
 	if (i->fresh)
 		sb->again = NULL;
+	else if (i->recreated)
+		sb->again = i->recreated;
 	else if (!sb->again)
 		sb->again = again_default;
 	if (!sb->container_id)
@@ -309,9 +314,14 @@ static void connected(struct sandbox *sb, struct sandboxjob *j)
 		return;
 	}
 	if (j->dead) {
-		sandbox_died(sb, "the sandbox is not running any more; what it was "
-				 "doing is lost, its files are kept: run the command "
-				 "again");
+		sandbox_died(sb, j->e.kind == ERR_CONFLICT ? j->e.msg : died_default);
+		return;
+	}
+	/* What runs in it goes on, whoever cannot be asked; its time begins then. */
+	if (j->e.kind == ERR_BUSY) {
+		log_warn("sandbox %s: %s; trying again", sb->name, j->e.msg);
+		sb->lost_since_mono = clock_mono_ms();
+		retry_later(sb);
 		return;
 	}
 	if (clock_mono_ms() - sb->lost_since_mono < RECONNECT_FOR_MS) {

@@ -22,6 +22,10 @@ static bool is_dead(struct sandboxjob *j)
 	struct err ignored = ERR_INIT;
 	bool running = false;
 
+	if (j->e.kind == ERR_CONFLICT)
+		return true;
+	if (j->e.kind == ERR_BUSY)
+		return false;
 	if (j->b->ops->list(j->b, &l, &ignored) < 0)
 		return false;
 	for (size_t i = 0; i < l.n; i++)

@@ -64,7 +64,7 @@ int agentsock_connect(int folder_fd, const char *name, int *ret_fd, struct err *
 		if (errno == ENOENT || errno == ECONNREFUSED)
 			return err_set(e, ERR_NOT_FOUND, "the sandbox does not run");
 		if (errno == EAGAIN)
-			return err_set(e, ERR_BUSY, "the agent does not accept");
+			return err_set(e, ERR_BACKEND, "the agent does not accept");
 		return err_sys(e, "connect to the agent");
 	}
 	*ret_fd = fd;

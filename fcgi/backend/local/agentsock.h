@@ -23,7 +23,7 @@
 
 /* Addresses go through the folder's descriptor: RUN_DIR may be longer than sun_path. */
 int agentsock_listen(int folder_fd, const char *name, int *ret_fd, struct err *e);
-/* Non-blocking. ERR_NOT_FOUND: nobody listens. ERR_BUSY: try again. */
+/* Non-blocking. ERR_NOT_FOUND: nobody listens. ERR_BACKEND: try again. */
 int agentsock_connect(int folder_fd, const char *name, int *ret_fd, struct err *e);
 
 #define AGENTSOCK_OWN "agent" /* its name in the folder */

@@ -234,6 +234,13 @@ static inline int fake_evil_connect(struct backend *b, const char *name, int *re
 	return 0;
 }
 
+static inline bool fake_has(struct backend *b, const char *name, const char *what)
+{
+	AUTO_FREE char *path = fake_path(b, name, what);
+
+	return io_exists(path);
+}
+
 static inline int fake_create(struct backend *b, const struct sandbox_spec *s,
 			      struct sandbox_info *ret, struct err *e)
 {
@@ -276,6 +283,8 @@ static inline int fake_create(struct backend *b, const struct sandbox_spec *s,
 	ret->image = xstrdup("fake");
 	ret->running = true;
 	ret->fresh = fresh;
+	if (fake_has(b, s->name, "ended"))
+		ret->recreated = "only half of it is kept";
 	return 0;
 }
 
@@ -291,7 +300,9 @@ static inline int fake_connect(struct backend *b, const char *name, int *ret_fd,
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s", sock);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
-		int rc = err_sys(e, "connect %s", sock);
+		int rc = fake_has(b, name, "ended") ?
+				 err_set(e, ERR_CONFLICT, "the node took it away") :
+				 err_sys(e, "connect %s", sock);
 
 		close(fd);
 		return rc;

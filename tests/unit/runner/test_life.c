@@ -100,6 +100,29 @@ static void a_sandbox_that_dies_ends_its_run_as_lost(void **state)
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, next));
 }
 
+static void a_backend_that_knows_says_why_and_what_is_left(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], next[ID_RUN_LEN + 1];
+	AUTO_FREE char *pid_path = rig_folder(t, "a", "pid");
+	AUTO_FREE char *ended_path = rig_folder(t, "a", "ended");
+	AUTO_STORE_RUN run = {0};
+	AUTO_BUF pid = BUF_INIT(32);
+	struct err e = ERR_INIT;
+
+	rig_run(t, id, "{'identifier':'a','commands':[{'shell':'sleep 60'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
+	assert_int_equal(0, io_read_file(pid_path, &pid, &e));
+	assert_int_equal(0, io_write_file_atomic(ended_path, "1", 1, 0600, &e));
+	kill((pid_t)strtol(pid.p, NULL, 10), SIGKILL);
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_string_equal(run.commands[0].reason, "the node took it away");
+	rig_run(t, next, "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, next));
+	rig_check_recreated(t, next, "only half of it is kept");
+}
+
 /* gVisor ends as one when memory is short. */
 static void a_sandbox_that_dies_of_its_memory_limit_says_so(void **state)
 {
@@ -361,6 +384,7 @@ int main(void)
 		TEST(a_killed_runner_loses_and_doubles_nothing),
 		TEST(a_runner_that_leaves_is_taken_over),
 		TEST(a_sandbox_that_dies_ends_its_run_as_lost),
+		TEST(a_backend_that_knows_says_why_and_what_is_left),
 		TEST(a_sandbox_that_dies_of_its_memory_limit_says_so),
 		TEST(a_delete_ends_what_runs),
 		TEST(a_restart_makes_a_fresh_sandbox),
