@@ -28,13 +28,20 @@ static int find(const struct conf *c, char **ret, struct err *e)
 	return 0;
 }
 
-int agentfile_read(const struct conf *c, struct buf *b, struct err *e)
+int agentfile_read_other(const struct conf *c, const char *suffix, struct buf *b,
+			 struct err *e)
 {
-	AUTO_FREE char *from = NULL;
+	AUTO_FREE char *from = NULL, *whole = NULL;
 
 	if (find(c, &from, e) < 0)
 		return -1;
-	if (io_read_file(from, b, e) < 0)
+	whole = xasprintf("%s%s", from, suffix);
+	if (io_read_file(whole, b, e) < 0)
 		return err_wrap(e, "the agent (AGENT_PATH)");
 	return 0;
+}
+
+int agentfile_read(const struct conf *c, struct buf *b, struct err *e)
+{
+	return agentfile_read_other(c, "", b, e);
 }

@@ -33,21 +33,20 @@ static const struct {
 
 static int may(struct kube_api *a, size_t i, bool *ret, struct err *e)
 {
-	AUTO_JSON *body = json_must(json_pack(
-		"{s:s,s:s,s:{s:{s:s,s:s,s:s,s:s}}}", "apiVersion",
-		"authorization.k8s.io/v1", "kind", "SelfSubjectAccessReview", "spec",
-		"resourceAttributes", "namespace", kube_api_namespace(a), "verb",
-		needed[i].verb, "resource", needed[i].resource, "subresource",
-		needed[i].subresource));
+	AUTO_JSON *body = json_must(
+		json_pack("{s:s,s:s,s:{s:{s:s,s:s,s:s,s:s}}}", "apiVersion",
+			  "authorization.k8s.io/v1", "kind", "SelfSubjectAccessReview",
+			  "spec", "resourceAttributes", "namespace",
+			  kube_api_namespace(a), "verb", needed[i].verb, "resource",
+			  needed[i].resource, "subresource", needed[i].subresource));
 	AUTO_JSON *answer = NULL;
 
 	if (kube_call(a,
-		      &(struct kube_call){
-			      .method = "POST",
-			      .path = "/apis/authorization.k8s.io/v1/"
-				      "selfsubjectaccessreviews",
-			      .json = body,
-			      .may_repeat = true},
+		      &(struct kube_call){.method = "POST",
+					  .path = "/apis/authorization.k8s.io/v1/"
+						  "selfsubjectaccessreviews",
+					  .json = body,
+					  .may_repeat = true},
 		      &answer, e) < 0)
 		return -1;
 	*ret = json_is_true(

@@ -80,7 +80,8 @@ static int add(struct agentmap *m, const struct buf *program, struct err *e)
 	struct agent *a;
 
 	if (!arch)
-		return err_set(e, ERR_INVALID, "the agent is no program for amd64 or arm64");
+		return err_set(e, ERR_INVALID,
+			       "the agent is no program for amd64 or arm64");
 	if (program->len > CONFIGMAP_MAX)
 		return err_set(e, ERR_INVALID,
 			       "the agent for %s has %zu bytes; a ConfigMap holds 1 MiB",
@@ -92,11 +93,10 @@ static int add(struct agentmap *m, const struct buf *program, struct err *e)
 	a = &m->agents[m->n++];
 	a->arch = arch;
 	a->name = xasprintf("mcp-sandboxd-%s-%s-%.12s", m->spec->instance, arch, hex);
-	a->body = json_must(json_pack("{s:s,s:s,s:o,s:b,s:{s:s%}}", "apiVersion", "v1",
-				      "kind", "ConfigMap", "metadata",
-				      podspec_metadata(m->spec, a->name, "agent"),
-				      "immutable", 1, "binaryData", "agent", text.p,
-				      text.len));
+	a->body = json_must(json_pack(
+		"{s:s,s:s,s:o,s:b,s:{s:s%}}", "apiVersion", "v1", "kind", "ConfigMap",
+		"metadata", podspec_metadata(m->spec, a->name, "agent"), "immutable", 1,
+		"binaryData", "agent", text.p, text.len));
 	return 0;
 }
 
@@ -110,7 +110,8 @@ static int read_programs(struct agentmap *m, struct err *e)
 		AUTO_BUF program = BUF_INIT(AGENTFILE_MAX);
 		struct err why = ERR_INIT;
 
-		if (agentfile_read_other(m->spec->conf, suffixes[i], &program, &why) < 0) {
+		if (agentfile_read_other(m->spec->conf, suffixes[i], &program, &why) <
+		    0) {
 			if (why.kind == ERR_NOT_FOUND && *suffixes[i])
 				continue;
 			*e = why;
@@ -144,11 +145,12 @@ static int choose(struct agentmap *m, struct err *e)
 		for (i = 0; i < chosen && !str_eq(word, m->agents[i].arch); i++)
 			;
 		if (i == chosen)
-			return err_set(e, ERR_INVALID,
-				       "KUBERNETES_ARCHITECTURES: there is no agent for "
-				       "%.*s; it is looked for beside the other one, with "
-				       ".%.*s behind its name",
-				       (int)word.n, word.p, (int)word.n, word.p);
+			return err_set(
+				e, ERR_INVALID,
+				"KUBERNETES_ARCHITECTURES: there is no agent for "
+				"%.*s; it is looked for beside the other one, with "
+				".%.*s behind its name",
+				(int)word.n, word.p, (int)word.n, word.p);
 	}
 	while (m->n > chosen) {
 		m->n--;
@@ -215,9 +217,9 @@ const char *agentmap_owner_name(const struct agentmap *m)
 
 static int ensure_owner(struct agentmap *m, char **ret_uid, struct err *e)
 {
-	AUTO_JSON *body = json_must(json_pack(
-		"{s:s,s:s,s:o}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
-		podspec_metadata(m->spec, m->owner_name, "owner")));
+	AUTO_JSON *body = json_must(
+		json_pack("{s:s,s:s,s:o}", "apiVersion", "v1", "kind", "ConfigMap",
+			  "metadata", podspec_metadata(m->spec, m->owner_name, "owner")));
 
 	return configmap_ensure(m->api, body, ret_uid, e);
 }

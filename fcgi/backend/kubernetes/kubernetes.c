@@ -132,9 +132,9 @@ static int replace(struct kube *k, const struct sandbox_spec *spec, const struct
 {
 	if (!spec->fresh)
 		kube_say(k, spec->name, "%s is replaced: %s", spec->name,
-			 p->state == PODSTATE_ENDED || p->state == PODSTATE_LEAVING ?
-				 (*p->words ? p->words : "its pod has ended") :
-				 "it was made under another policy");
+			 p->state == PODSTATE_ENDED || p->state == PODSTATE_LEAVING
+				 ? (*p->words ? p->words : "its pod has ended")
+				 : "it was made under another policy");
 	return pods_remove(k, p, e);
 }
 
@@ -205,7 +205,7 @@ static int not_running(const struct kube *k, const struct pod *p, struct err *e)
 {
 	bool stays = p->state != PODSTATE_ENDED && p->state != PODSTATE_LEAVING;
 
-	return err_set(e, ERR_NOT_FOUND,
+	return err_set(e, ERR_CONFLICT,
 		       "the sandbox is not running any more%s%s; what it was doing is "
 		       "lost, %s: run the command again",
 		       *p->words ? ": " : "", p->words, files_left(k, stays));
@@ -219,10 +219,11 @@ static int find_running(struct kube *k, const char *name, struct pod *p, struct 
 	if (find(k, name, p, &there, e) < 0)
 		return -1;
 	if (!there)
-		return err_set(e, ERR_NOT_FOUND,
-			       "the sandbox's pod was deleted in the cluster; what it was "
-			       "doing is lost, %s: run the command again",
-			       files_left(k, false));
+		return err_set(
+			e, ERR_NOT_FOUND,
+			"the sandbox's pod was deleted in the cluster; what it was "
+			"doing is lost, %s: run the command again",
+			files_left(k, false));
 	if (p->state != PODSTATE_RUNNING || !podwatch_is_same(k->watch, p))
 		return not_running(k, p, e);
 	return 0;
@@ -311,8 +312,8 @@ static int kubernetes_stop(struct backend *b, const char *name, struct err *e)
 	    says_ok(fd))
 		return 0;
 	kube_say(k, BACKEND_NOBODY,
-		 "%s cannot be made idle, so its pod is deleted, with its files%s%s", name,
-		 why.kind == ERR_NONE ? "" : ": ", why.msg);
+		 "%s cannot be made idle, so its pod is deleted, with its files%s%s",
+		 name, why.kind == ERR_NONE ? "" : ": ", why.msg);
 	return pods_begin_removal(k, &p, e);
 }
 
@@ -469,10 +470,11 @@ static void warn(struct kube *k)
 			 "DEFAULT_PIDS: a pod has no such limit of its own; the nodes' "
 			 "kubelets have one for all (podPidsLimit)");
 	if (strcmp(k->conf->network_mode, "none") == 0)
-		kube_say(k, BACKEND_NOBODY,
-			 "SANDBOX_NETWORK_MODE=none: a pod has its network all the same, "
-			 "unless a NetworkPolicy for the label %snetwork=none is enforced",
-			 k->conf->kube_label_prefix);
+		kube_say(
+			k, BACKEND_NOBODY,
+			"SANDBOX_NETWORK_MODE=none: a pod has its network all the same, "
+			"unless a NetworkPolicy for the label %snetwork=none is enforced",
+			k->conf->kube_label_prefix);
 }
 
 static int reach(struct kube *k, struct err *e)

@@ -94,9 +94,9 @@ int pods_make(struct kube *k, const struct sandbox_spec *spec, size_t arch,
 
 static int begin(struct kube *k, const struct pod *p, bool now, struct err *e)
 {
-	AUTO_JSON *body = json_must(json_pack("{s:s,s:s,s:{s:s}}", "kind",
-					      "DeleteOptions", "apiVersion", "v1",
-					      "preconditions", "uid", p->uid));
+	AUTO_JSON *body =
+		json_must(json_pack("{s:s,s:s,s:{s:s}}", "kind", "DeleteOptions",
+				    "apiVersion", "v1", "preconditions", "uid", p->uid));
 	struct kube_status status = {0};
 	struct err why = ERR_INIT;
 
@@ -165,8 +165,8 @@ static int await_claim_gone(struct kube *k, const char *name, struct err *e)
 		poll(NULL, 0, LOOK_MS);
 	} while (clock_mono_ms() < deadline);
 	return err_set(e, ERR_TIMEOUT,
-		       "the volume of the sandbox (claim %s) is not gone after %d s", name,
-		       CLAIM_GONE_MS / 1000);
+		       "the volume of the sandbox (claim %s) is not gone after %d s",
+		       name, CLAIM_GONE_MS / 1000);
 }
 
 int claims_remove(struct kube *k, const char *name, bool *ret_existed, struct err *e)
@@ -208,11 +208,11 @@ int claims_make(struct kube *k, const struct sandbox_spec *spec, bool *ret_kept,
 	if ((spec->fresh && remove_old_claim(k, spec->name, e) < 0) ||
 	    agentmap_ensure(k->agents, &owner, e) < 0)
 		return -1;
-	body = podspec_claim(&k->spec,
-			     &(struct podspec_args){
-				     .spec = spec,
-				     .owner_name = agentmap_owner_name(k->agents),
-				     .owner_uid = owner});
+	body = podspec_claim(
+		&k->spec,
+		&(struct podspec_args){.spec = spec,
+				       .owner_name = agentmap_owner_name(k->agents),
+				       .owner_uid = owner});
 	if (call(k, "POST", claims, "", body, &status, NULL, &why) == 0)
 		return 0;
 	*ret_kept = status.reason == KUBE_EXISTS;

@@ -12,6 +12,9 @@ struct podwait {
 	int64_t start_ms;         /* for all of it */
 	int64_t unschedulable_ms; /* until a node takes it */
 	bool is_new;              /* just made: a container that ends is a bad one */
+	/* Told when its words change while it is waited for; NULL: nobody. */
+	void (*changed)(void *arg, const struct pod *p);
+	void *arg;
 	/* kept by podwait_judge() */
 	int64_t began, unschedulable_since, no_image_since; /* 0: not */
 	enum podstate last;

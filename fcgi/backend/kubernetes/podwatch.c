@@ -234,12 +234,30 @@ static void wait_end(struct podwatch *w, struct entry *n)
 		entry_remove(place(&w->pods, n->key));
 }
 
+/* Tells of new words, without the lock; the entry stays meanwhile. */
+static void tell(struct podwatch *w, const struct entry *n, struct podwait *how,
+		 char **told)
+{
+	AUTO_POD p = {0};
+
+	if (!how->changed || (*told && strcmp(*told, n->pod.words) == 0))
+		return;
+	free(*told);
+	*told = xstrdup(n->pod.words);
+	p = pod_copy(&n->pod);
+	pthread_mutex_unlock(&w->lock);
+	how->changed(how->arg, &p);
+	pthread_mutex_lock(&w->lock);
+}
+
 static int await_locked(struct podwatch *w, const struct entry *n, struct podwait *how,
 			struct pod *ret, struct err *e)
 {
+	AUTO_FREE char *told = NULL;
 	int64_t left = 0;
 
 	while (!n->is_gone) {
+		tell(w, n, how, &told);
 		switch (podwait_judge(how, &n->pod, clock_mono_ms(), &left, e)) {
 		case PODWAIT_RUNS:
 			*ret = pod_copy(&n->pod);
