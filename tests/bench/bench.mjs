@@ -10,6 +10,7 @@ import net from "node:net";
 import path from "node:path";
 import { Server, freePort, repo, run, until } from "../e2e/rig.mjs";
 import { docker } from "./docker.mjs";
+import { kubernetes } from "./kubernetes.mjs";
 
 const tools = path.join(repo, "build", process.env.V ?? "release", "tests/bench");
 const quick = process.env.BENCH_QUICK === "1";
@@ -313,6 +314,9 @@ try {
 }
 if (wants("kept")) await kept();
 if (wants("idle")) await idle();
-if (wants("docker")) await docker({ row, ms, times, median, tool, warmFile, syncMs, quick }, spawned);
+const lib = { row, ms, times, median, tool, warmFile, syncMs, quick };
+if (wants("docker")) await docker(lib, spawned);
+// Only when it is asked for: its cluster takes minutes to build.
+if (only.includes("kubernetes")) await kubernetes(lib, spawned);
 fs.writeFileSync(path.join(repo, "build/bench.json"), JSON.stringify({ at: new Date().toISOString(), rows }, null, "\t"));
 console.log(`\n${rows.filter((r) => r.good).length} targets met, ${rows.filter((r) => r.good === false).length} missed; build/bench.json`);

@@ -56,6 +56,11 @@ export class Cluster {
 		return JSON.parse(r.stdout);
 	}
 
+	// Until the API server says so; kubectl watches.
+	async wait(kind, name, what, seconds = 60) {
+		await execute(path.join(this.bin, "kubectl"), ["--kubeconfig", this.admin, "-n", namespace, "wait", kind, name, `--for=${what}`, `--timeout=${seconds}s`]);
+	}
+
 	apply(object) {
 		execFileSync(path.join(this.bin, "kubectl"), ["--kubeconfig", this.admin, "apply", "--server-side", "-f", "-"],
 			{ input: typeof object === "string" ? object : JSON.stringify(object), stdio: ["pipe", "ignore", "inherit"] });
@@ -101,7 +106,9 @@ export class Cluster {
 	}
 
 	get env() {
-		return { SANDBOX_BACKEND: "kubernetes", KUBECONFIG: this.kubeconfig, SANDBOX_IMAGE: image, KUBERNETES_SANDBOX_NAMESPACE: namespace };
+		return { SANDBOX_BACKEND: "kubernetes", KUBECONFIG: this.kubeconfig, SANDBOX_IMAGE: image, KUBERNETES_SANDBOX_NAMESPACE: namespace,
+			// The one node has few processors.
+			KUBERNETES_CPU_REQUEST_PERCENT: "1", KUBERNETES_MEMORY_REQUEST_PERCENT: "3" };
 	}
 
 	async stop() {
