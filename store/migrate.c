@@ -11,13 +11,14 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/id.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/sha256.h"
 #include "store/db.h"
 #include "store/schema.h"
 
-enum { FOLDER_MODE = 02750, FILE_MODE = 0640, BUSY_MS = 10000 };
+enum { FOLDER_MODE = 02750, FILE_MODE = 0640, BUSY_MS = 10000, REQUEST_KEY_LEN = 64 };
 
 static void db_closep(struct db *d)
 {
@@ -137,6 +138,17 @@ static int renew_views(struct db *d, struct err *e)
 	return 0;
 }
 
+/* What edges sign with: they share it, and it outlives them. */
+static int make_request_key(struct db *d, struct err *e)
+{
+	char key[REQUEST_KEY_LEN + 1];
+
+	id_random_hex(key, REQUEST_KEY_LEN);
+	AUTO_FREE char *keep = xasprintf(
+		"INSERT OR IGNORE INTO meta VALUES('request_key','%s')", key);
+	return db_exec(d, keep, e);
+}
+
 static int migrate(struct db *d, const char *synchronous, struct err *e)
 {
 	bool full = synchronous && !strcasecmp(synchronous, "FULL");
@@ -155,7 +167,7 @@ static int migrate(struct db *d, const char *synchronous, struct err *e)
 	for (; version < schema_step_count; version++)
 		if (run_step(d, version, e) < 0)
 			return -1;
-	return renew_views(d, e);
+	return renew_views(d, e) < 0 ? -1 : make_request_key(d, e);
 }
 
 int store_migrate(const char *path, const struct store_migrate_opts *o, struct err *e)

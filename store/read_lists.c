@@ -97,6 +97,26 @@ int store_read_words(struct store_reader *r, const struct store_words_query *q,
 	return rows_hand_over(&w, ret, sizeof w);
 }
 
+int store_read_subscriptions(struct store_reader *r, const char *session_id, size_t limit,
+			     struct store_words *ret, struct err *e)
+{
+	static const char sql[] =
+		"SELECT uri FROM subscriptions WHERE session_id = ? LIMIT ?";
+	AUTO_READING *reading = reading_begin(r);
+	AUTO_STORE_WORDS w = {.mem = arena_new(), .v = xcalloc(limit, sizeof(*w.v))};
+	AUTO_STMT *st = db_stmt(&r->db, sql, e);
+	int rc;
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(session_id), db_int((int64_t)limit));
+	while ((rc = db_step(&r->db, st, e)) > 0)
+		w.v[w.n++] = rows_text(w.mem, st, 0);
+	if (rc < 0)
+		return -1;
+	return rows_hand_over(&w, ret, sizeof w);
+}
+
 void store_words_release(struct store_words *w)
 {
 	free(w->v);

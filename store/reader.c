@@ -38,7 +38,8 @@ int store_read_session(struct store_reader *r, const char *tenant, const char *i
 {
 	static const char sql[] = "SELECT session_id, tenant, protocol_version, "
 				  "client_name, client_version,"
-				  " created_at, last_seen_at FROM sessions"
+				  " created_at, last_seen_at, client_can, log_level"
+				  " FROM sessions"
 				  " WHERE session_id = ? AND tenant = ?";
 	AUTO_READING *reading = reading_begin(r);
 	AUTO_STMT *st = db_stmt(&r->db, sql, e);
@@ -60,8 +61,29 @@ int store_read_session(struct store_reader *r, const char *tenant, const char *i
 		.client_version = rows_text(a, st, 4),
 		.created_at = sqlite3_column_int64(st, 5),
 		.last_seen_at = sqlite3_column_int64(st, 6),
+		.client_can = rows_text(a, st, 7),
+		.log_level = rows_text(a, st, 8),
 		.mem = a,
 	};
+	return 0;
+}
+
+int store_read_meta(struct store_reader *r, const char *key, char ret[STORE_META_SIZE],
+		    struct err *e)
+{
+	static const char sql[] = "SELECT value FROM meta WHERE key = ?";
+	AUTO_READING *reading = reading_begin(r);
+	AUTO_STMT *st = db_stmt(&r->db, sql, e);
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(key));
+	int rc = db_step(&r->db, st, e);
+	if (rc < 0)
+		return -1;
+	if (rc == 0 || sqlite3_column_bytes(st, 0) >= STORE_META_SIZE)
+		return err_set(e, ERR_NOT_FOUND, "no such value");
+	snprintf(ret, STORE_META_SIZE, "%s", (const char *)sqlite3_column_text(st, 0));
 	return 0;
 }
 

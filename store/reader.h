@@ -24,6 +24,11 @@ void store_reader_close(struct store_reader *r); /* NULL is fine */
 int store_read_session(struct store_reader *r, const char *tenant, const char *id,
 		       struct store_session *ret, struct err *e);
 
+/* A value of `meta`, as text; ERR_NOT_FOUND when it was never set. */
+enum { STORE_META_SIZE = 128 };
+int store_read_meta(struct store_reader *r, const char *key, char ret[STORE_META_SIZE],
+		    struct err *e);
+
 /*
  * The run with its commands and artifacts (skipped ones too, see
  * skipped_reason). Output is read with store_read_output().
@@ -119,6 +124,10 @@ struct store_words_query {
 int store_read_words(struct store_reader *r, const struct store_words_query *q,
 		     struct store_words *ret, struct err *e);
 void store_words_release(struct store_words *w);
+
+/* The uris that a session has subscribed to, at most limit. */
+int store_read_subscriptions(struct store_reader *r, const char *session_id, size_t limit,
+			     struct store_words *ret, struct err *e);
 
 struct store_counts {
 	int64_t sandboxes[STORE_SANDBOX_STATE_COUNT];

@@ -189,7 +189,20 @@ static const char *const step_3[] = {
 
 	NULL,
 };
+
+static const char *const step_4[] = {
+	"ALTER TABLE sessions ADD COLUMN client_can TEXT;\n"
+	"     -- what it lets itself be asked: elicitation, sampling, roots\n",
+	"ALTER TABLE sessions ADD COLUMN log_level TEXT; -- NULL: wants no log messages\n",
+	"CREATE TABLE subscriptions (              -- whose client hears of which resource\n"
+	"  session_id TEXT NOT NULL REFERENCES sessions(session_id) ON DELETE CASCADE,\n"
+	"  uri        TEXT NOT NULL,\n"
+	"  PRIMARY KEY (session_id, uri)\n"
+	") STRICT, WITHOUT ROWID;\n",
+
+	NULL,
+};
 /* clang-format on */
 
-const char *const *const schema_steps[] = {step_1, step_2, step_3};
+const char *const *const schema_steps[] = {step_1, step_2, step_3, step_4};
 const int schema_step_count = (int)(sizeof schema_steps / sizeof *schema_steps);

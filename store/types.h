@@ -96,6 +96,8 @@ static inline bool store_event_is_terminal(enum store_event_type t)
 
 struct store_session {
 	const char *id, *tenant, *protocol_version, *client_name, *client_version;
+	const char *client_can; /* comma list: elicitation, sampling, roots */
+	const char *log_level;  /* NULL: none is wanted */
 	int64_t created_at, last_seen_at;
 	struct store_arena *mem;
 };

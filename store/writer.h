@@ -61,6 +61,16 @@ int store_sessions_touch(struct store *s, const char *const *ids, size_t n, int6
 			 struct err *e);
 int store_sessions_expire(struct store *s, int64_t seen_before, int64_t *ret_count,
 			  struct err *e);
+/* level NULL: none is wanted. ERR_NOT_FOUND: no such session of the tenant. */
+int store_session_log_level(struct store *s, const char *tenant, const char *id,
+			    const char *level, struct err *e);
+struct store_subscription {
+	const char *tenant, *session_id, *uri;
+};
+/* ERR_LIMIT: the session has `max` already, or there is no such session. */
+int store_subscribe(struct store *s, const struct store_subscription *v, int64_t max,
+		    struct err *e);
+int store_unsubscribe(struct store *s, const struct store_subscription *v, struct err *e);
 
 /* ---- sandboxes (sandboxes.c); the key is (tenant, identifier) */
 int store_sandbox_put(struct store *s, const struct store_sandbox *row, struct err *e);

@@ -48,6 +48,7 @@ static const int64_t patience_ms[MSG_TYPE_COUNT] = {
 	[MSG_SESSION_OPEN] = 30000, [MSG_SESSION_CLOSE] = 30000,
 	[MSG_RELAY] = 30000,        [MSG_FILE_READ] = 120000,
 	[MSG_FILE_LIST] = 120000,   [MSG_FILE_WRITE] = 600000,
+	[MSG_SUBSCRIBE] = 30000,    [MSG_SESSION_LEVEL] = 30000,
 };
 
 static struct ticket *of_client(struct client *c)

@@ -16,7 +16,13 @@
 #include "runner/turn.h"
 #include "wire/idenc.h"
 
-enum { SESSION_TEXT_MAX = 256, TOUCH_MAX = 10000, METRICS_MAX = 64 * 1024 };
+enum {
+	SESSION_TEXT_MAX = 256,
+	TOUCH_MAX = 10000,
+	METRICS_MAX = 64 * 1024,
+	LEVEL_MAX = 16,
+	URI_MAX = 8192,
+};
 
 /* A string of the message; "" when it is not there or no string. */
 static const char *text_of(const json_t *body, const char *key)
@@ -147,12 +153,14 @@ static int on_session_open(struct runner *r, struct replyto to, const json_t *bo
 	};
 
 	row.last_seen_at = row.created_at;
+	row.client_can = text_of(body, "client_can");
 	if (tenant_of(body, &row.tenant, e) < 0)
 		return -1;
 	if (!idenc_is_session_id(row.id))
 		return err_set(e, ERR_INVALID, "bad session_id");
 	if (strlen(row.client_name) > SESSION_TEXT_MAX ||
 	    strlen(row.client_version) > SESSION_TEXT_MAX ||
+	    strlen(row.client_can) > SESSION_TEXT_MAX ||
 	    strlen(row.protocol_version) > SESSION_TEXT_MAX)
 		return err_set(e, ERR_INVALID, "clientInfo is longer than 256 bytes");
 	if (store_session_open(r->store, &row, e) < 0)
@@ -194,6 +202,40 @@ static int on_session_touch(struct runner *r, struct replyto to, const json_t *b
 			ids[count++] = id;
 	}
 	if (store_sessions_touch(r->store, ids, count, clock_now_ms(), e) < 0)
+		return -1;
+	turn_answer(r, to, json_object());
+	return 0;
+}
+
+static int on_session_level(struct runner *r, struct replyto to, const json_t *body,
+			    struct err *e)
+{
+	const char *tenant, *id = text_of(body, "session_id");
+	const char *level = text_of(body, "level");
+
+	if (tenant_of(body, &tenant, e) < 0)
+		return -1;
+	if (!idenc_is_session_id(id) || !*level || strlen(level) > LEVEL_MAX)
+		return err_set(e, ERR_INVALID, "bad session_id or level");
+	if (store_session_log_level(r->store, tenant, id, level, e) < 0)
+		return -1;
+	turn_answer(r, to, json_object());
+	return 0;
+}
+
+static int on_subscribe(struct runner *r, struct replyto to, const json_t *body,
+			struct err *e)
+{
+	struct store_subscription v = {.session_id = text_of(body, "session_id"),
+				       .uri = text_of(body, "uri")};
+	bool on = json_is_true(json_object_get(body, "on"));
+
+	if (tenant_of(body, &v.tenant, e) < 0)
+		return -1;
+	if (!idenc_is_session_id(v.session_id) || !*v.uri || strlen(v.uri) > URI_MAX)
+		return err_set(e, ERR_INVALID, "bad session_id or uri");
+	if ((on ? store_subscribe(r->store, &v, EDGEMSG_SUBSCRIPTIONS_MAX, e)
+		: store_unsubscribe(r->store, &v, e)) < 0)
 		return -1;
 	turn_answer(r, to, json_object());
 	return 0;
@@ -286,6 +328,8 @@ static const struct handler handlers[MSG_TYPE_COUNT] = {
 	[MSG_SESSION_OPEN] = {on_session_open, true},
 	[MSG_SESSION_CLOSE] = {on_session_close, true},
 	[MSG_SESSION_TOUCH] = {on_session_touch, true},
+	[MSG_SESSION_LEVEL] = {on_session_level, true},
+	[MSG_SUBSCRIBE] = {on_subscribe, true, true},
 	[MSG_STATUS] = {on_status, false},
 	[MSG_RELAY] = {on_relay, false},
 	/* They need the sandboxes, which are forgotten while the store fails. */

@@ -27,7 +27,8 @@
  * MSG_RELAY is how one edge reaches the edge that holds a session's stream or an
  * awaited request: the runner gives its body to every edge, the sender too, and
  * looks at nothing but the session_id. Kinds (edge/relay.h): "frame" {"text"},
- * "cancel" {"request_id","reason"}, "opened" {"stream"}.
+ * "cancel" {"request_id","reason"}, "opened" {"stream"}, "answer" {"message"},
+ * "changed" {}.
  */
 enum edgemsg_type {
 	MSG_HELLO = 1,    /* runner -> edge: {"pid"} */
@@ -39,7 +40,7 @@ enum edgemsg_type {
 	MSG_DELETE,       /* {"tenant","args":{}} -> {"deleted":bool,"identifier"} */
 	MSG_RESTART,      /* {"tenant","args":{}} -> {"sandbox":{...}} when it is ready */
 	MSG_SESSION_OPEN, /* {"tenant","session_id","protocol_version","client_name",
-			   * "client_version"} -> {} */
+			   * "client_version","client_can"} -> {} */
 	MSG_SESSION_CLOSE, /* {"tenant","session_id"} -> {"closed":bool} */
 	MSG_SESSION_TOUCH, /* {"session_ids":[...]} -> {} */
 	MSG_STATUS,  /* {} -> {"backend":{"ok","message"},"store":{...},"metrics":text} */
@@ -51,12 +52,15 @@ enum edgemsg_type {
 	MSG_FILE_WRITE, /* {"tenant","args"} -> {"path","size"} */
 	MSG_FILE_LIST,  /* {"tenant","args"} -> {"path","entries":[{"path","type","size",
 			 * "mode","uid","mtime_ms","error"}],"total","cut","more"} */
+	MSG_SESSION_LEVEL, /* {"tenant","session_id","level"} -> {}: of log messages */
+	MSG_SUBSCRIBE,     /* {"tenant","session_id","uri","on":bool} -> {} */
 	MSG_TYPE_COUNT
 };
 
 enum {
 	EDGEMSG_INLINE_MAX = 64 * 1024,
 	EDGEMSG_BODY_MAX = 32 * 1024 * 1024,
+	EDGEMSG_SUBSCRIPTIONS_MAX = 100, /* of one session */
 };
 
 struct edgemsg {

@@ -46,6 +46,47 @@ static void a_session_lives_from_open_to_close(void **state)
 	assert_false(closed);
 }
 
+static void a_session_has_subscriptions_which_end_with_it(void **state)
+{
+	struct rig *g = *state;
+	struct store_session s = {.id = "s1",
+				  .tenant = T,
+				  .protocol_version = "x",
+				  .client_can = "elicitation"};
+	struct store_subscription v = {T, "s1", "sandbox://a"};
+	AUTO_STORE_WORDS got = {0};
+	AUTO_STORE_WORDS none = {0};
+	AUTO_STORE_SESSION row = {0};
+	bool closed;
+
+	FAILS(ERR_LIMIT, store_subscribe(g->s, &v, 2, &err));
+	OK(store_session_open(g->s, &s, &err));
+	OK(store_subscribe(g->s, &v, 2, &err));
+	OK(store_subscribe(g->s, &v, 2, &err)); /* again is fine */
+	v.uri = "sandbox://b";
+	OK(store_subscribe(g->s, &v, 2, &err));
+	OK(store_subscribe(g->s, &v, 2, &err)); /* also when there is no room */
+	v.uri = "sandbox://c";
+	FAILS(ERR_LIMIT, store_subscribe(g->s, &v, 2, &err));
+	v.tenant = "other", v.uri = "sandbox://a";
+	OK(store_unsubscribe(g->s, &v, &err)); /* not theirs: nothing happens */
+	v.tenant = T;
+	OK(store_unsubscribe(g->s, &v, &err));
+	FAILS(ERR_NOT_FOUND, store_session_log_level(g->s, "other", "s1", "info", &err));
+	OK(store_session_log_level(g->s, T, "s1", "info", &err));
+	rig_commit(g);
+	OK(store_read_subscriptions(g->r, "s1", 10, &got, &err));
+	assert_int_equal(got.n, 1);
+	assert_string_equal(got.v[0], "sandbox://b");
+	OK(store_read_session(g->r, T, "s1", &row, &err));
+	assert_string_equal(row.client_can, "elicitation");
+	assert_string_equal(row.log_level, "info");
+	OK(store_session_close(g->s, T, "s1", &closed, &err));
+	rig_commit(g);
+	OK(store_read_subscriptions(g->r, "s1", 10, &none, &err));
+	assert_int_equal(none.n, 0);
+}
+
 static void sessions_expire_when_they_were_not_seen(void **state)
 {
 	struct rig *g = *state;
@@ -553,6 +594,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(a_session_lives_from_open_to_close),
+		RIG_TEST(a_session_has_subscriptions_which_end_with_it),
 		RIG_TEST(sessions_expire_when_they_were_not_seen),
 		RIG_TEST(an_unknown_tenant_is_refused_and_the_turn_goes_on),
 		RIG_TEST(a_sandbox_goes_through_its_states),
