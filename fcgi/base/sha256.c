@@ -3,6 +3,7 @@
 
 #include <sha2.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/id.h"
 
@@ -14,5 +15,48 @@ void sha256_hex(const void *p, size_t n, char out[static SHA256_HEX_LEN + 1])
 	SHA256Init(&ctx);
 	SHA256Update(&ctx, p, n);
 	SHA256Final(raw, &ctx);
+	id_hex_encode(raw, sizeof raw, out);
+}
+
+/* The key as one block; one that is longer is hashed first. */
+static void key_block(const char *key, uint8_t block[static SHA256_BLOCK_LENGTH])
+{
+	SHA2_CTX ctx;
+	size_t n = strlen(key);
+
+	memset(block, 0, SHA256_BLOCK_LENGTH);
+	if (n <= SHA256_BLOCK_LENGTH) {
+		memcpy(block, key, n);
+		return;
+	}
+	SHA256Init(&ctx);
+	SHA256Update(&ctx, (const uint8_t *)key, n);
+	SHA256Final(block, &ctx);
+}
+
+/* One of the two passes: of the block, each byte changed by pad, then p. */
+static void pass(const uint8_t *block, uint8_t pad, const void *p, size_t n,
+		 uint8_t raw[static SHA256_DIGEST_LENGTH])
+{
+	uint8_t padded[SHA256_BLOCK_LENGTH];
+	SHA2_CTX ctx;
+
+	for (size_t i = 0; i < sizeof padded; i++)
+		padded[i] = (uint8_t)(block[i] ^ pad);
+	SHA256Init(&ctx);
+	SHA256Update(&ctx, padded, sizeof padded);
+	SHA256Update(&ctx, p, n);
+	SHA256Final(raw, &ctx);
+}
+
+void sha256_hmac_hex(const char *key, const void *p, size_t n,
+		     char out[static SHA256_HEX_LEN + 1])
+{
+	uint8_t block[SHA256_BLOCK_LENGTH];
+	uint8_t inner[SHA256_DIGEST_LENGTH], raw[SHA256_DIGEST_LENGTH];
+
+	key_block(key, block);
+	pass(block, 0x36, p, n, inner);
+	pass(block, 0x5c, inner, sizeof inner, raw);
 	id_hex_encode(raw, sizeof raw, out);
 }

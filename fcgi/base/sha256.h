@@ -9,4 +9,8 @@ enum { SHA256_HEX_LEN = 64 };
 /* The SHA-256 of n bytes as 64 lower-case hex digits and a NUL. Any thread. */
 void sha256_hex(const void *p, size_t n, char out[static SHA256_HEX_LEN + 1]);
 
+/* The HMAC (RFC 2104) of n bytes with a key, in the same form. Any thread. */
+void sha256_hmac_hex(const char *key, const void *p, size_t n,
+		     char out[static SHA256_HEX_LEN + 1]);
+
 #endif

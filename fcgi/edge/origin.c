@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 
-enum { HOST_MAX = 255 };
+enum { HOST_MAX = 255, PARAM_NAME_MAX = 64, PARAM_NAMES_MAX = 32 };
 
 static const char host_set[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 			       "0123456789.-_:[]";
@@ -123,17 +123,50 @@ void cors_add_headers(const struct conf *c, const char *origin, struct buf *b)
 		return;
 	buf_printf(b,
 		   "Access-Control-Allow-Origin: %s\r\n"
-		   "Access-Control-Expose-Headers: Mcp-Session-Id, WWW-Authenticate\r\n",
+		   "Access-Control-Expose-Headers: Mcp-Session-Id, WWW-Authenticate, "
+		   "Retry-After\r\n",
 		   all ? "*" : origin);
 }
 
-void cors_add_preflight(const struct conf *c, const char *origin, struct buf *b)
+static bool is_param_name(struct str name)
+{
+	static const char prefix[] = "mcp-param-";
+	static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789!#$%&'*+-.^_`|~"; /* RFC 9110 5.6.2 */
+	size_t n = sizeof(prefix) - 1;
+
+	if (name.n <= n || name.n > PARAM_NAME_MAX || strncasecmp(name.p, prefix, n) != 0)
+		return false;
+	for (size_t i = 0; i < name.n; i++)
+		if (!memchr(token, name.p[i], sizeof(token) - 1))
+			return false;
+	return true;
+}
+
+static void add_params(const char *wanted, struct buf *b)
+{
+	struct str rest = str_of(wanted ? wanted : ""), name;
+	int left = PARAM_NAMES_MAX;
+
+	while (left > 0 && str_cut(&rest, ',', &name)) {
+		name = str_trim(name);
+		if (!is_param_name(name))
+			continue;
+		buf_puts(b, ", ");
+		buf_add(b, name.p, name.n);
+		left--;
+	}
+}
+
+void cors_add_preflight(const struct conf *c, const char *origin, const char *wanted,
+			struct buf *b)
 {
 	if (!origin || !origin_is_listed(c, origin))
 		return;
 	buf_puts(b, "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n"
 		    "Access-Control-Allow-Headers: Content-Type, Accept, Authorization, "
 		    "Mcp-Session-Id, Mcp-Protocol-Version, Last-Event-ID, Mcp-Method, "
-		    "Mcp-Name\r\n"
-		    "Access-Control-Max-Age: 86400\r\n");
+		    "Mcp-Name");
+	add_params(wanted, b);
+	buf_puts(b, "\r\nAccess-Control-Max-Age: 86400\r\n");
 }

@@ -28,7 +28,12 @@ bool origin_is_allowed(const struct conf *c, const char *origin);
 /* Appends the CORS header lines for an answer to this origin, or nothing. */
 void cors_add_headers(const struct conf *c, const char *origin, struct buf *b);
 
-/* And those that only the answer to a preflight carries. */
-void cors_add_preflight(const struct conf *c, const char *origin, struct buf *b);
+/*
+ * And those that only the answer to a preflight carries. wanted: the header names it
+ * asks for (NULL: none); of them those are granted that the protocol has without
+ * naming them, Mcp-Param-*, as far as they are names at all.
+ */
+void cors_add_preflight(const struct conf *c, const char *origin, const char *wanted,
+			struct buf *b);
 
 #endif

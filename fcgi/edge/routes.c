@@ -5,7 +5,7 @@
 
 #include "edge/origin.h"
 
-enum { PATH_MAX_BYTES = 8192, ALLOW_MAX = 128 };
+enum { PATH_MAX_BYTES = 8192, ALLOW_MAX = 128, PREFLIGHT_MAX = 4096 };
 
 struct route {
 	bool is_below_mcp; /* the pattern follows MCP_PATH */
@@ -109,12 +109,13 @@ static void refuse_method(struct http *h, int methods)
 
 static void answer_preflight(const struct conf *c, const struct route *r, struct http *h)
 {
-	AUTO_BUF lines = BUF_INIT(1024);
+	AUTO_BUF lines = BUF_INIT(PREFLIGHT_MAX);
 	struct reply reply = {.status = 204};
 
 	if (r)
 		add_allow(&lines, r->methods);
-	cors_add_preflight(c, h->origin, &lines);
+	cors_add_preflight(c, h->origin,
+			   http_param(h, "HTTP_ACCESS_CONTROL_REQUEST_HEADERS"), &lines);
 	reply.headers = lines.p;
 	http_answer(h, &reply);
 }

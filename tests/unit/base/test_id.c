@@ -56,12 +56,31 @@ static void sha256_is_the_published_one(void **state)
 				 "27ae41e4649b934ca495991b7852b855");
 }
 
+/* RFC 4231, cases 2 and 6: a short key, and one longer than a block. */
+static void the_hmac_is_the_published_one(void **state)
+{
+	static const char want[] = "what do ya want for nothing?";
+	static const char large[] =
+		"Test Using Larger Than Block-Size Key - Hash Key First";
+	char out[SHA256_HEX_LEN + 1], key[132] = "";
+
+	(void)state;
+	sha256_hmac_hex("Jefe", want, strlen(want), out);
+	assert_string_equal(out, "5bdcc146bf60754e6a042426089575c7"
+				 "5a003f089d2739839dec58b964ec3843");
+	memset(key, 0xaa, 131);
+	sha256_hmac_hex(key, large, strlen(large), out);
+	assert_string_equal(out, "60e431591ee0b67f0d8a26aacbf5b77f"
+				 "8e0bc6213728c5140546040f0ee37f54");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(new_ids_have_their_form_and_differ),
 		cmocka_unit_test(only_the_exact_form_is_an_id),
 		cmocka_unit_test(sha256_is_the_published_one),
+		cmocka_unit_test(the_hmac_is_the_published_one),
 	};
 	return cmocka_run_group_tests_name("id", tests, NULL, NULL);
 }

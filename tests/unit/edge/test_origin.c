@@ -93,6 +93,33 @@ static void a_header_never_repeats_a_line_end(void **state)
 	assert_null(strstr(b.p, "X: y"));
 }
 
+static void a_preflight_grants_what_the_protocol_sends_and_no_more(void **state)
+{
+	static const char *const granted[] = {"Content-Type",  "Accept",
+					      "Authorization", "Mcp-Session-Id",
+					      "Last-Event-ID", "Mcp-Protocol-Version",
+					      "Mcp-Method",    "Mcp-Name",
+					      "mcp-param-a",   "Mcp-Param-B_c"};
+	struct conf c = conf_of("", "https://ui.example", "");
+	AUTO_BUF b = BUF_INIT(4096);
+
+	(void)state;
+	cors_add_preflight(
+		&c, "https://ui.example",
+		"content-type, mcp-param-a,Mcp-Param-B_c , x-other, mcp-param-,"
+		" mcp-param-a b, mcp-param-a:b, mcp-param-\r\nX: y",
+		&b);
+	for (size_t i = 0; i < sizeof(granted) / sizeof(granted[0]); i++)
+		assert_non_null(strstr(b.p, granted[i]));
+	assert_null(strstr(b.p, "x-other"));
+	assert_null(strstr(b.p, "X: y"));
+	assert_null(strstr(b.p, "a b"));
+	assert_null(strstr(b.p, "a:b"));
+	buf_release(&b);
+	cors_add_preflight(&c, "http://localhost", "mcp-param-a", &b);
+	assert_int_equal(b.len, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -100,6 +127,7 @@ int main(void)
 		cmocka_unit_test(an_origin_passes_by_its_host_or_by_the_list),
 		cmocka_unit_test(only_listed_origins_get_headers),
 		cmocka_unit_test(a_header_never_repeats_a_line_end),
+		cmocka_unit_test(a_preflight_grants_what_the_protocol_sends_and_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
