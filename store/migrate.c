@@ -144,8 +144,8 @@ static int make_request_key(struct db *d, struct err *e)
 	char key[REQUEST_KEY_LEN + 1];
 
 	id_random_hex(key, REQUEST_KEY_LEN);
-	AUTO_FREE char *keep = xasprintf(
-		"INSERT OR IGNORE INTO meta VALUES('request_key','%s')", key);
+	AUTO_FREE char *keep =
+		xasprintf("INSERT OR IGNORE INTO meta VALUES('request_key','%s')", key);
 	return db_exec(d, keep, e);
 }
 

@@ -77,8 +77,8 @@ int store_sessions_expire(struct store *s, int64_t seen_before, int64_t *ret_cou
 int store_session_log_level(struct store *s, const char *tenant, const char *id,
 			    const char *level, struct err *e)
 {
-	static const char sql[] =
-		"UPDATE sessions SET log_level = ?3 WHERE session_id = ?1 AND tenant = ?2";
+	static const char sql[] = "UPDATE sessions SET log_level = ?3 WHERE session_id = "
+				  "?1 AND tenant = ?2";
 	AUTO_STMT *st = tx_write(s, sql, e);
 	int64_t n = 0;
 

@@ -261,6 +261,9 @@ static const struct conf_row policy[] = {
 	BOOL("LOG_MCP_REQUESTS", log_mcp, "false", "Log each MCP request's method."),
 	BOOL("LOG_TOOLCALLS", log_toolcalls, "false",
 	     "Log each tool call: its name and time, not its arguments."),
+	BOOL("CONFIRM_DELETE", confirm_delete, "false",
+	     "Before delete_sandbox and restart_sandbox the user is asked, through a "
+	     "client that declares elicitation; through others they are refused."),
 	BOOL("DENYLIST_ENABLED", denylist_enabled, "true",
 	     "Refuse commands that match DENYLIST_PATTERNS. It spares an agent useless "
 	     "tries; it is no security boundary."),

@@ -121,6 +121,21 @@ void outlet_wait(struct outlet *o, struct mcp_call *call)
 		begin_stream(o, call);
 }
 
+bool outlet_ask(struct outlet *o, struct mcp_call *call)
+{
+	AUTO_BUF b = BUF_INIT(REPLY_MAX);
+
+	mcp_call_questions(call, &b);
+	if (mcp_call_way(call) == MCP_WAY_SESSION) {
+		sstream_send(o->edge->sstreams, mcp_call_session(call), b.p, b.len);
+		return true;
+	}
+	if (!o->is_streaming || !client_has_room(&o->client))
+		return false;
+	send_frame(o, &b);
+	return true;
+}
+
 void outlet_progress(struct outlet *o, struct mcp_call *call)
 {
 	AUTO_BUF b = BUF_INIT(HEAD_MAX);

@@ -36,6 +36,8 @@ void outlet_refuse(struct outlet *o);
 
 /* The call waits: begin the stream, if it is one. */
 void outlet_wait(struct outlet *o, struct mcp_call *call);
+/* What the client is asked. False: it cannot hear. */
+bool outlet_ask(struct outlet *o, struct mcp_call *call);
 /* How far it is; says nothing when the client has not read the last one. */
 void outlet_progress(struct outlet *o, struct mcp_call *call);
 /* All is said. client_ops.gone() may be called from within. */

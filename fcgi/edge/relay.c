@@ -13,10 +13,9 @@ static const struct {
 	const char *kind;
 	void (*take)(struct edge *edge, const char *session_id, const json_t *body);
 } kinds[] = {
-	{"frame", sstream_frame},
-	{"opened", sstream_opened},
-	{"closed", sstream_closed},
-	{"cancel", ticket_cancel},
+	{"frame", sstream_frame},   {"opened", sstream_opened},
+	{"closed", sstream_closed}, {"changed", sstream_changed},
+	{"answer", ticket_answer},  {"cancel", ticket_cancel},
 };
 
 void relay_received(struct edge *edge, const json_t *body)

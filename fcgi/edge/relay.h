@@ -12,6 +12,8 @@
  *	frame   {"text"}                  for the session's stream (sstream.h)
  *	opened  {"stream"}                the session has a new stream (sstream.h)
  *	closed  {}                        the session ended (sstream.h)
+ *	changed {}                        what is stored of it has (sstream.h)
+ *	answer  {"message"}               to a question of ours (ticket.h)
  *	cancel  {"request_id","reason"}   its client takes a request back (ticket.h)
  *
  * The text of another edge is a stranger's: an edge may have been taken over. It

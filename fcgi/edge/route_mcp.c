@@ -57,12 +57,12 @@ static begin_fn *begin_of(enum http_method method)
 	return method == HTTP_GET ? mcp_get : mcp_delete;
 }
 
-/* A GET that may become its session's stream. */
+/* A request that stays open, or a GET that may become its session's stream. */
 static bool is_stream(const struct http *h, const struct mcp_call *call,
 		      enum mcp_next next)
 {
-	return h->method == HTTP_GET && (next == MCP_STREAM || next == MCP_SEND) &&
-	       !mcp_call_is_stream(call);
+	return next == MCP_STREAM ||
+	       (h->method == HTTP_GET && next == MCP_SEND && !mcp_call_is_stream(call));
 }
 
 static void hold_stream(struct worker *w, struct http *h, struct mcp_call *call,

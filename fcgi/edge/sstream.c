@@ -18,11 +18,13 @@
 #include "edge/outlet.h"
 #include "edge/sse.h"
 #include "edge/stats.h"
+#include "edge/subs.h"
 
 enum {
 	BUCKETS = 1024, /* a power of two */
 	NAME_LEN = 16,
 	HEAD_MAX = 16 * 1024,
+	FRAME_MAX = 4 * 1024 * 1024,
 	/* Unread frames of a stream beyond the first. */
 	UNREAD_MAX = 4 * 1024 * 1024,
 	OPEN_PATIENCE_MS = 30000,
@@ -49,6 +51,7 @@ struct sstream {
 	char name[NAME_LEN + 1];      /* of this stream, for the announcement */
 	struct frame *first, **last;  /* what the socket did not take */
 	size_t unread;
+	struct subs *subs;
 };
 
 struct sstreams {
@@ -172,16 +175,92 @@ static void announce(struct sstream *s)
 			     "opened", "stream", s->name));
 }
 
+/* ---- what it is told of */
+
+/* One that is not read is told later, and then only of what is new. */
+static bool is_read(const struct sstream *s)
+{
+	return !s->first && client_has_room(&s->client);
+}
+
+static bool send_json(struct sstream *s, const struct buf *text)
+{
+	AUTO_BUF b = BUF_INIT(FRAME_MAX);
+
+	if (text->len > 0) {
+		mcp_frame(text->p, text->len, &b);
+		send_chunk(s, chunk_new(b.p, b.len));
+	}
+	return true;
+}
+
+static bool on_updated(void *arg, const char *uri)
+{
+	struct sstream *s = arg;
+	AUTO_BUF text = BUF_INIT(FRAME_MAX);
+
+	mcp_call_updated(s->call, uri, &text);
+	return is_read(s) && send_json(s, &text);
+}
+
+static bool on_task_changed(void *arg, const char *run_id)
+{
+	struct sstream *s = arg;
+	AUTO_BUF text = BUF_INIT(FRAME_MAX);
+
+	if (!is_read(s))
+		return false;
+	mcp_call_task_changed(s->call, &s->edge->reads.reads, run_id, &text);
+	return send_json(s, &text);
+}
+
+static const struct subs_events subs_events = {.updated = on_updated,
+					       .task_changed = on_task_changed};
+
+static void set_subs(struct sstream *s, const json_t *uris, const json_t *tasks,
+		     bool tell)
+{
+	if (!s->subs && json_array_size(uris) + json_array_size(tasks) == 0)
+		return;
+	if (!s->subs)
+		s->subs = subs_new(s->edge, &subs_events, s);
+	subs_set(s->subs,
+		 &(struct subs_wanted){.uris = uris, .tasks = tasks, .tell = tell});
+}
+
+/* tell: the stream begins, and before it there was perhaps none. */
+static void read_subs(struct sstream *s, bool tell)
+{
+	const struct mcp_reads *r = &s->edge->reads.reads;
+	AUTO_JSON *uris = NULL;
+	struct err e = ERR_INIT;
+
+	if (r->subscriptions(r->arg, session_of(s), &uris, &e) < 0)
+		log_warn("subscriptions: %s", e.msg);
+	else
+		set_subs(s, uris, NULL, tell);
+}
+
 static void begin(struct sstream *s)
 {
-	AUTO_BUF b = BUF_INIT(HEAD_MAX);
+	const json_t *listens = mcp_call_listens(s->call);
+	AUTO_BUF b = BUF_INIT(FRAME_MAX);
 
 	stats_count(s->edge->stats, STATS_MCP, 200);
 	sse_add_head(&b, &s->headers);
 	mcp_call_head(s->call, &b);
-	list(s);
-	announce(s);
+	if (!listens) {
+		list(s);
+		announce(s);
+	}
 	send_chunk(s, chunk_new(b.p, b.len));
+	if (!s->client.is_open)
+		return;
+	if (listens)
+		set_subs(s, json_object_get(listens, "uris"),
+			 json_object_get(listens, "tasks"), false);
+	else
+		read_subs(s, true);
 }
 
 /* The session could not be opened: an ordinary answer. */
@@ -268,6 +347,7 @@ static void on_gone(struct client *c)
 	calls_forget(s->edge->calls, &s->request);
 	keepalive_remove(s->edge->keepalive, &s->beat);
 	unlist(s);
+	subs_free(MOVE(s->subs));
 	drop_unread(s);
 	mcp_call_free(MOVE(s->call));
 }
@@ -285,10 +365,23 @@ static void on_free(struct client *c)
 	uv_close((uv_handle_t *)&of_client(c)->patience, on_timer_closed);
 }
 
+/* The client comes back; one that listens is told that this was meant. */
+static void on_stop(struct client *c)
+{
+	struct sstream *s = of_client(c);
+	AUTO_BUF text = BUF_INIT(FRAME_MAX);
+
+	if (s->call && mcp_call_listens(s->call) && is_read(s)) {
+		mcp_call_closing(s->call, &text);
+		send_json(s, &text);
+	}
+	client_end(c);
+}
+
 static const struct client_ops sstream_ops = {
 	.start = on_start,
 	.drained = on_drained,
-	.stop = client_end, /* it comes back */
+	.stop = on_stop,
 	.gone = on_gone,
 	.free = on_free,
 };
@@ -390,4 +483,14 @@ void sstream_closed(struct edge *edge, const char *session_id, const json_t *bod
 		next = next_of(s->next, session_id);
 		client_end(&s->client);
 	}
+}
+
+void sstream_changed(struct edge *edge, const char *session_id, const json_t *body)
+{
+	struct sstream *s = find(edge->sstreams, session_id);
+
+	(void)body;
+	mcp_server_doubt_session(edge->mcp, session_id);
+	if (s)
+		read_subs(s, false);
 }

@@ -8,7 +8,9 @@
 #include "edge/http.h"
 
 /*
- * The streams of MCP sessions: parked GETs, each waiting for frames of its session.
+ * The streams of MCP: parked requests. Those of sessions are GETs, each waiting for
+ * frames of its session and told of what the session has subscribed to. Those of the
+ * modern era (subscriptions/listen) are POSTs, on their own; they end with an answer.
  * A session has one; a newer one takes its place, at whichever edge it arrives:
  * every stream is announced to all edges through the runner, which gives all
  * announcements the same order, and each one ends those announced before it.
@@ -26,7 +28,7 @@ void sstreams_free(struct sstreams *all); /* no stream may be left */
 
 /*
  * Accepting thread, with a place in the lot: h becomes the stream of call, which is
- * taken over. next: what mcp_get() said, MCP_STREAM or MCP_SEND.
+ * taken over. next: what mcp_get() or mcp_post() said, MCP_STREAM or MCP_SEND.
  */
 void sstream_park(struct edge *edge, struct http *h, struct mcp_call *call,
 		  enum mcp_next next);
@@ -34,6 +36,9 @@ void sstream_park(struct edge *edge, struct http *h, struct mcp_call *call,
 /* To the session's stream, wherever it is. */
 void sstream_send(struct sstreams *all, const char *session_id, const char *frame,
 		  size_t n);
+
+/* What the session has subscribed to may have changed. */
+void sstream_changed(struct edge *edge, const char *session_id, const json_t *body);
 
 /* Messages of MSG_RELAYED that are about streams. */
 void sstream_frame(struct edge *edge, const char *session_id, const json_t *body);

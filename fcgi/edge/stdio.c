@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "edge/stdio.h"
 
-#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include "edge/core.h"
 #include "edge/errand.h"
 #include "edge/lines.h"
+#include "edge/subs.h"
 #include "edge/touch.h"
 #include "edge/watch.h"
 
@@ -44,7 +44,8 @@ struct stdio {
 	int tries;
 	struct job *jobs;
 	int njobs;
-	bool is_over; /* no more input */
+	bool is_over;      /* no more input */
+	struct subs *subs; /* what the session has subscribed to */
 	char session_id[ID_HEX_LEN + 1];
 	struct err failed;
 };
@@ -59,6 +60,7 @@ struct job {
 	uv_timer_t timer, pace;
 	int open_timers;
 	bool has_news;
+	struct subs *subs; /* of subscriptions/listen */
 };
 
 static struct mcp_reads *reads_of(struct stdio *s)
@@ -108,6 +110,7 @@ static void end(struct job *j)
 	struct stdio *s = j->s;
 
 	stop_waiting(j);
+	subs_free(MOVE(j->subs));
 	*j->link = j->next;
 	if (j->next)
 		j->next->link = j->link;
@@ -226,13 +229,102 @@ static bool await(struct job *j, enum mcp_next *next)
 	return true;
 }
 
+/* ---- the client is asked, or told of what changed */
+
+static void on_silence(uv_timer_t *t)
+{
+	struct job *j = t->data;
+	struct err why = ERR_INIT;
+
+	stop_waiting(j);
+	err_set(&why, ERR_TIMEOUT, "the client did not answer what it was asked");
+	go_on(j, mcp_call_fail(j->call, reads_of(j->s), &why));
+}
+
+static void ask_client(struct job *j)
+{
+	AUTO_BUF b = BUF_INIT(LINE_MAX_BYTES);
+
+	mcp_call_question_lines(j->call, &b);
+	write_line(j->s, b.p, b.len);
+	uv_timer_start(&j->timer, on_silence, MCP_ASK_MS, 0);
+}
+
+static bool on_resource(void *arg, const char *uri)
+{
+	AUTO_BUF b = BUF_INIT(LINE_MAX_BYTES);
+
+	mcp_call_updated(NULL, uri, &b);
+	write_line(arg, b.p, b.len);
+	return true;
+}
+
+static bool on_listened(void *arg, const char *uri)
+{
+	struct job *j = arg;
+	AUTO_BUF b = BUF_INIT(LINE_MAX_BYTES);
+
+	mcp_call_updated(j->call, uri, &b);
+	write_line(j->s, b.p, b.len);
+	return true;
+}
+
+static bool on_task(void *arg, const char *run_id)
+{
+	struct job *j = arg;
+	AUTO_BUF b = BUF_INIT(LINE_MAX_BYTES);
+
+	mcp_call_task_changed(j->call, reads_of(j->s), run_id, &b);
+	write_line(j->s, b.p, b.len);
+	return true;
+}
+
+static void listen_on(struct job *j)
+{
+	static const struct subs_events events = {.updated = on_listened,
+						  .task_changed = on_task};
+	const json_t *listens = mcp_call_listens(j->call);
+	AUTO_BUF b = BUF_INIT(LINE_MAX_BYTES);
+
+	mcp_call_acknowledgment(j->call, &b);
+	write_line(j->s, b.p, b.len);
+	j->subs = subs_new(&j->s->edge, &events, j);
+	subs_set(j->subs,
+		 &(struct subs_wanted){.uris = json_object_get(listens, "uris"),
+				       .tasks = json_object_get(listens, "tasks")});
+}
+
+/* The session's subscriptions, which this process alone tells. */
+static void read_subs(struct stdio *s)
+{
+	static const struct subs_events events = {.updated = on_resource};
+	const struct mcp_reads *r = reads_of(s);
+	AUTO_JSON *uris = NULL;
+	struct err e = ERR_INIT;
+
+	if (r->subscriptions(r->arg, s->session_id, &uris, &e) < 0) {
+		log_warn("subscriptions: %s", e.msg);
+		return;
+	}
+	if (!s->subs)
+		s->subs = subs_new(&s->edge, &events, s);
+	subs_set(s->subs, &(struct subs_wanted){.uris = uris});
+}
+
 static void answer(struct job *j)
 {
 	struct mcp_reply r = mcp_call_reply(j->call);
+	AUTO_BUF last = BUF_INIT(LINE_MAX_BYTES);
 
 	if (r.session_id)
 		snprintf(j->s->session_id, sizeof(j->s->session_id), "%s", r.session_id);
+	mcp_call_last_lines(j->call, &last);
+	write_line(j->s, last.p, last.len);
 	write_line(j->s, r.body, r.body_len);
+	if (mcp_call_has_changed_session(j->call)) {
+		mcp_server_doubt_session(j->s->edge.mcp, j->s->session_id);
+		read_subs(j->s);
+	}
 	end(j);
 }
 
@@ -251,8 +343,12 @@ static void go_on(struct job *j, enum mcp_next next)
 		case MCP_AWAIT_RUN:
 			waits = await(j, &next);
 			break;
-		case MCP_STREAM: /* only after mcp_get() */
-			assert(false);
+		case MCP_ASK:
+			ask_client(j);
+			return;
+		case MCP_STREAM:
+			listen_on(j);
+			return;
 		}
 	}
 }
@@ -301,19 +397,38 @@ static void cancel(struct stdio *s, const json_t *params)
 	}
 }
 
-static bool is_cancel(struct stdio *s, const char *p, size_t n)
+/* An answer of the client; one that nobody waits for is thrown away. */
+static void told(struct stdio *s, const json_t *message)
+{
+	enum mcp_next step;
+	struct job *j;
+
+	for (j = s->jobs; j; j = j->next)
+		if (mcp_call_told(j->call, reads_of(s), NULL, message, &step)) {
+			stop_waiting(j);
+			go_on(j, step);
+			return;
+		}
+}
+
+/* What is about other requests of this client, all of which wait here. */
+static bool is_for_others(struct stdio *s, const char *p, size_t n)
 {
 	struct err ignored = ERR_INIT; /* mcp_post() will say it */
 	AUTO_JSON *doc = NULL;
 	const char *method;
 
-	if (!memmem(p, n, "notifications/cancelled", 23) ||
+	if ((!memmem(p, n, "notifications/cancelled", 23) &&
+	     !memmem(p, n, "\"ask-", 5)) ||
 	    json_parse(p, n, &doc, &ignored) < 0)
 		return false;
 	method = json_get_string(doc, "method");
-	if (!method || strcmp(method, "notifications/cancelled") != 0)
+	if (method && strcmp(method, "notifications/cancelled") == 0)
+		cancel(s, json_object_get(doc, "params"));
+	else if (mcp_response_id(doc))
+		told(s, doc);
+	else
 		return false;
-	cancel(s, json_object_get(doc, "params"));
 	return true;
 }
 
@@ -335,7 +450,7 @@ static void on_line(void *arg, const char *p, size_t n)
 		refuse(s, "the message is longer than MAX_BODY_BYTES allows");
 		return;
 	}
-	if (is_cancel(s, p, n))
+	if (is_for_others(s, p, n))
 		return;
 	if (s->njobs >= JOBS_MAX) {
 		refuse(s, "too many requests wait; wait for their answers");
@@ -360,8 +475,16 @@ static void on_line(void *arg, const char *p, size_t n)
 static void on_end(void *arg)
 {
 	struct stdio *s = arg;
+	struct job *j, *next;
 
 	s->is_over = true;
+	for (j = s->jobs; j; j = next) {
+		next = j->next;
+		if (j->subs)
+			end(j);
+		else if (mcp_call_is_asking(j->call))
+			on_silence(&j->timer);
+	}
 	if (s->njobs == 0)
 		stop(s);
 }

@@ -263,6 +263,35 @@ static bool await(struct ticket *t, enum mcp_next *next)
 	return true;
 }
 
+/* The client is to say something: its stream carries the questions. */
+static void on_silence(uv_timer_t *timer)
+{
+	struct ticket *t = timer->data;
+	struct err why = ERR_INIT;
+
+	stop_waiting(t);
+	err_set(&why, ERR_TIMEOUT, "the client did not answer what it was asked");
+	go_on(t, mcp_call_fail(t->call, reads_of(t), &why));
+}
+
+/* Whose stream is gone, nobody answers. */
+static bool ask_client(struct ticket *t, enum mcp_next *next)
+{
+	struct err why = ERR_INIT;
+
+	outlet_wait(&t->out, t->call);
+	if (!t->call)
+		return true; /* it left just now */
+	if (t->edge->is_stopping || !outlet_ask(&t->out, t->call)) {
+		err_set(&why, ERR_BUSY, "the client cannot be asked now");
+		*next = mcp_call_fail(t->call, reads_of(t), &why);
+		return false;
+	}
+	if (t->call)
+		uv_timer_start(&t->timer, on_silence, MCP_ASK_MS, 0);
+	return true;
+}
+
 static void answer(struct ticket *t)
 {
 	outlet_answer(&t->out, t->call);
@@ -284,6 +313,9 @@ static void go_on(struct ticket *t, enum mcp_next next)
 			break;
 		case MCP_AWAIT_RUN:
 			waits = await(t, &next);
+			break;
+		case MCP_ASK:
+			waits = ask_client(t, &next);
 			break;
 		case MCP_STREAM: /* edge/sstream.h has these */
 			assert(false);
@@ -346,6 +378,8 @@ static void on_stop(struct client *c)
 
 	if (t->is_awaiting)
 		on_await_over(&t->timer);
+	else if (mcp_call_is_asking(t->call))
+		on_silence(&t->timer);
 }
 
 static void cancel_run(struct ticket *t, const char *reason)
@@ -420,6 +454,22 @@ void ticket_cancel(struct edge *edge, const char *session_id, const json_t *body
 		cancel_run(t, reason && *reason ? reason : "its request was cancelled");
 		stop_waiting(t);
 		go_on(t, mcp_call_canceled(t->call, reads_of(t)));
+	}
+}
+
+void ticket_answer(struct edge *edge, const char *session_id, const json_t *body)
+{
+	const json_t *message = json_object_get(body, "message");
+	struct ticket *t, *next;
+	enum mcp_next step;
+
+	for (t = edge->tickets->first; t; t = next) {
+		next = t->next_ticket;
+		if (!mcp_call_told(t->call, reads_of(t), session_id, message, &step))
+			continue;
+		stop_waiting(t);
+		go_on(t, step);
+		return;
 	}
 }
 

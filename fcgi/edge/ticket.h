@@ -30,7 +30,9 @@ void tickets_free(struct tickets *all);
 void ticket_go_on(struct edge *edge, struct http *h, const struct mcp_reads *reads,
 		  struct mcp_call *call, enum mcp_next next, size_t weight);
 
-/* Loop: the session's client takes its request back; a relayed message. */
+/* Loop, relayed messages: the session's client takes its request back; it answers what
+ * it was asked. */
 void ticket_cancel(struct edge *edge, const char *session_id, const json_t *body);
+void ticket_answer(struct edge *edge, const char *session_id, const json_t *body);
 
 #endif

@@ -21,6 +21,8 @@ enum {
 	CHUNK_MAX = 256 * 1024 * 1024,
 };
 
+static const char all_runs[] = ""; /* in the place of a run's id */
+
 /* A watched run. */
 struct watch {
 	struct watch *next; /* in its bucket */
@@ -84,13 +86,14 @@ static bool is_watched(void *arg, const char *run_id, enum store_event_type type
 {
 	const struct watch *w = find(arg, run_id);
 
-	return w && (w->nall > 0 || store_event_is_terminal(type));
+	if (store_event_is_terminal(type))
+		return w || find(arg, all_runs);
+	return w && w->nall > 0;
 }
 
-static void hand_out(struct watches *all, const struct store_event *event)
+static void hand_out_to(struct watches *all, const struct watch *watch, struct news *n)
 {
-	struct watch *watch = find(all, event->run_id);
-	struct news news = {.event = event};
+	bool is_end = store_event_is_terminal(n->event->type);
 
 	/* The last watcher's leaving frees the watch, so it is not touched again. */
 	all->cursor = watch ? watch->watchers : NULL;
@@ -98,9 +101,18 @@ static void hand_out(struct watches *all, const struct store_event *event)
 		struct watcher *w = all->cursor;
 
 		all->cursor = w->next;
-		if (!w->only_end || store_event_is_terminal(event->type))
-			w->event(w, &news);
+		if (!w->only_end || is_end)
+			w->event(w, n);
 	}
+}
+
+static void hand_out(struct watches *all, const struct store_event *event)
+{
+	struct news news = {.event = event};
+
+	hand_out_to(all, find(all, event->run_id), &news);
+	if (store_event_is_terminal(event->type))
+		hand_out_to(all, find(all, all_runs), &news);
 	chunk_put(news.sse);
 }
 

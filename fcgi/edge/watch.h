@@ -53,7 +53,10 @@ struct watches *watches_new(uv_loop_t *loop, int doorbell_fd,
 /* Nobody may watch. The memory goes with the loop's closing. */
 void watches_free(struct watches *all);
 
-/* ERR_STORE when the newest event is not known; nothing is watched then. */
+/*
+ * ERR_STORE when the newest event is not known; nothing is watched then. run_id "":
+ * the ends of all runs.
+ */
 int watch_add(struct watches *all, struct watcher *w, const char *run_id, struct err *e);
 /* Also from within event(). Twice is fine. */
 void watch_remove(struct watches *all, struct watcher *w);

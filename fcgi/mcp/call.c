@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/auto.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -16,6 +17,7 @@
 
 enum {
 	REPLY_MAX = 32 * 1024 * 1024,
+	LOG_MAX = 1024 * 1024,
 	TEXT_MAX = 1024, /* of an error's message */
 };
 
@@ -125,6 +127,15 @@ enum mcp_next call_send(struct mcp_call *c, enum edgemsg_type type, json_t *body
 	return MCP_SEND;
 }
 
+enum mcp_next call_session_changed(struct mcp_call *c, call_answer_fn *then)
+{
+	c->has_changed_session = true;
+	return call_send(
+		c, MSG_RELAY,
+		json_pack("{s:s, s:s}", "session_id", c->session_id, "kind", "changed"),
+		then);
+}
+
 enum mcp_next call_await(struct mcp_call *c, int64_t timeout_ms, call_done_fn *then,
 			 call_answer_fn *failed)
 {
@@ -144,6 +155,7 @@ static enum mcp_next member_step(struct mcp_call *c, const struct mcp_reads *r,
 
 	c->tool = NULL;
 	c->method = NULL;
+	c->member = m;
 	if (rpc_classify(m, &c->msg, &e) < 0)
 		return call_fault(c, 400, RPC_INVALID_REQUEST, "%s", e.msg);
 	progress_init(&c->progress, c->msg.params);
@@ -183,6 +195,9 @@ static void end_member(struct mcp_call *c)
 	c->owned_args = NULL;
 	c->run_is_ours = false;
 	c->waits_streaming = false;
+	json_decref(MOVE(c->questions));
+	json_decref(MOVE(c->answers));
+	c->then = NULL;
 }
 
 enum mcp_next call_advance(struct mcp_call *c, const struct mcp_reads *r,
@@ -210,6 +225,8 @@ struct mcp_call *call_new(struct mcp_server *s, const struct mcp_http *in)
 	c->version = mcp_version_newest(MCP_LEGACY);
 	c->msg.kind = RPC_IS_NOTIFICATION;
 	c->reply = (struct buf)BUF_INIT(REPLY_MAX);
+	c->log = (struct buf)BUF_INIT(LOG_MAX);
+	c->log_level = -1;
 	return c;
 }
 
@@ -260,6 +277,7 @@ enum mcp_next mcp_call_canceled(struct mcp_call *c, const struct mcp_reads *r)
 {
 	c->on_answer = NULL;
 	c->on_done = NULL;
+	c->then = NULL;
 	return call_advance(c, r, MCP_REPLY);
 }
 
@@ -270,6 +288,8 @@ void mcp_call_free(struct mcp_call *c)
 	end_member(c);
 	json_decref(c->doc);
 	json_decref(c->message);
+	json_decref(c->listens);
+	buf_release(&c->log);
 	buf_release(&c->reply);
 	free(c->tenant);
 	free(c->base_url);
@@ -295,6 +315,11 @@ struct mcp_message mcp_call_message(const struct mcp_call *c)
 struct mcp_await mcp_call_await(const struct mcp_call *c)
 {
 	return (struct mcp_await){.run_id = c->run_id, .timeout_ms = c->await_timeout_ms};
+}
+
+bool mcp_call_has_changed_session(const struct mcp_call *c)
+{
+	return c->has_changed_session;
 }
 
 const char *mcp_call_method(const struct mcp_call *c)

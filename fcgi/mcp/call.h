@@ -27,6 +27,11 @@ typedef enum mcp_next call_answer_fn(struct mcp_call *c, const struct mcp_reads 
 				     const json_t *ok, const struct err *why);
 /* The awaited run ended or the time is over; its row tells which. */
 typedef enum mcp_next call_done_fn(struct mcp_call *c, const struct mcp_reads *r);
+/* What the client answered, {key: result}, or NULL and why not (mcp/ask.h). */
+typedef enum mcp_next call_told_fn(struct mcp_call *c, const struct mcp_reads *r,
+				   const json_t *answers, const struct err *why);
+/* The ids of our own requests begin so. */
+#define MCP_ASK_PREFIX "ask-"
 
 struct mcp_call {
 	struct mcp_server *server;
@@ -45,7 +50,10 @@ struct mcp_call {
 	size_t index;                /* of the next member */
 	struct rpc_msg msg;          /* the member in hand */
 	const struct method *method; /* its row; NULL: none */
+	const json_t *member;        /* the same as JSON */
 	const json_t *capabilities;  /* the client's, modern era; borrowed from doc */
+	unsigned can;                /* legacy era: what it can be asked (mcp/ask.h) */
+	int log_level;               /* -1: no log messages (mcp/logmsg.h) */
 
 	call_answer_fn *on_answer;
 	enum edgemsg_type message_type;
@@ -55,6 +63,16 @@ struct mcp_call {
 	int64_t await_until_ms; /* wall clock */
 	bool waits_streaming;   /* worth a stream even without a progress token */
 	struct progress progress;
+	struct buf log; /* messages for the client, a line each */
+	int64_t log_left_out;
+
+	call_told_fn *then; /* the client is asked: */
+	char ask_id[24];
+	json_t *questions, *answers;                    /* owned */
+	enum mcp_next (*consented)(struct mcp_call *c); /* mcp/consent.h */
+
+	json_t *listens; /* owned; mcp_call_listens() */
+	bool has_changed_session;
 
 	/* the tool call in hand */
 	const struct tool *tool;
@@ -95,6 +113,8 @@ enum mcp_next call_fault_data(struct mcp_call *c, int status, enum rpc_code code
 /* Takes over body. */
 enum mcp_next call_send(struct mcp_call *c, enum edgemsg_type type, json_t *body,
 			call_answer_fn *then);
+/* Tells all edges that what is stored of c's session has changed. */
+enum mcp_next call_session_changed(struct mcp_call *c, call_answer_fn *then);
 /* Wait for c->run_id; when it cannot be waited for, `failed` goes on. */
 enum mcp_next call_await(struct mcp_call *c, int64_t timeout_ms, call_done_fn *then,
 			 call_answer_fn *failed);

@@ -18,7 +18,8 @@ static enum mcp_next stream_opened(struct mcp_call *c, const struct mcp_reads *r
 	(void)r;
 	if (!ok)
 		return call_failure(c, why);
-	sessions_add(c->server->sessions, c->tenant, c->session_id, c->version);
+	sessions_add(c->server->sessions, c->tenant, c->session_id,
+		     &(struct session_info){.version = c->version, .log_level = -1});
 	return MCP_STREAM;
 }
 

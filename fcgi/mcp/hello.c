@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/version.h"
+#include "mcp/ask.h"
 #include "mcp/extra.h"
 #include "mcp/modern.h"
 
@@ -32,20 +33,17 @@ static bool is_modern(const struct mcp_version *v)
 	return v->era == MCP_MODERN;
 }
 
-/*
- * No tasks.list: who asks cannot be told apart, and then it would show everyone's
- * (SPEC 2025-11-25, tasks, "Task Isolation and Access Control").
- */
 static const struct {
 	const char *name;
 	bool (*is_offered)(const struct mcp_version *v);
 	const char *text;
 } capabilities[] = {
 	{"tools", always, "{}"},
-	{"resources", always, "{}"},
+	{"resources", always, "{\"subscribe\":true}"},
 	{"completions", always, "{}"},
+	{"logging", always, "{}"},
 	{"tasks", has_legacy_tasks,
-	 "{\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}"},
+	 "{\"list\":{},\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}"},
 	{"extensions", is_modern, "{\"" MODERN_EXT_TASKS "\":{}}"},
 };
 
@@ -75,7 +73,10 @@ static enum mcp_next session_opened(struct mcp_call *c, const struct mcp_reads *
 	(void)r;
 	if (!ok)
 		return call_failure(c, why);
-	sessions_add(c->server->sessions, c->tenant, c->session_id, c->version);
+	sessions_add(c->server->sessions, c->tenant, c->session_id,
+		     &(struct session_info){.version = c->version,
+					    .can = c->can,
+					    .log_level = c->log_level});
 	c->opened = !c->by_session;
 	result = json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", c->version->name,
 			   "capabilities", capabilities_of(c->version), "serverInfo",
@@ -100,6 +101,7 @@ enum mcp_next hello_initialize(struct mcp_call *c, const struct mcp_reads *r)
 {
 	const char *wanted = json_get_string(c->msg.params, "protocolVersion");
 	const struct mcp_version *v;
+	char can[ASK_LIST_SIZE];
 
 	(void)r;
 	if (c->batch)
@@ -112,12 +114,14 @@ enum mcp_next hello_initialize(struct mcp_call *c, const struct mcp_reads *r)
 	/* On the HTTP+SSE transport the session began with its stream. */
 	if (!c->by_session)
 		id_new_session(c->session_id);
+	ask_list_of(json_object_get(c->msg.params, "capabilities"), can);
+	c->can = ask_kinds_of(can);
 	return call_send(c, MSG_SESSION_OPEN,
-			 json_pack("{s:s, s:s, s:s, s:o, s:o}", "tenant", c->tenant,
+			 json_pack("{s:s, s:s, s:s, s:o, s:o, s:s}", "tenant", c->tenant,
 				   "session_id", c->session_id, "protocol_version",
 				   c->version->name, "client_name",
 				   client_word(c, "name"), "client_version",
-				   client_word(c, "version")),
+				   client_word(c, "version"), "client_can", can),
 			 session_opened);
 }
 

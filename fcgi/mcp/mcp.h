@@ -27,8 +27,12 @@
  *	MCP_AWAIT_RUN  park until mcp_call_await(call).run_id is terminal or its
  *	               time is over: next = mcp_call_run_done(call, &reads); when
  *	               it cannot be waited for, next = mcp_call_fail(call, ...)
- *	MCP_STREAM     only after mcp_get(): the request stays as its session's
- *	               stream, beginning with mcp_call_head()
+ *	MCP_ASK        the client is asked: put mcp_call_questions(call) on the
+ *	               answer's stream and park until mcp_call_told() says so, or
+ *	               after MCP_ASK_MS: next = mcp_call_fail(call, ...)
+ *	MCP_STREAM     the request stays open, beginning with mcp_call_head(): its
+ *	               session's stream (mcp_get()), or one of subscriptions
+ *	               (mcp_call_listens())
  *
  * and so on until MCP_REPLY.
  *
@@ -53,6 +57,13 @@
 struct mcp_server;
 struct mcp_call;
 
+/* A session as it is stored. */
+struct mcp_session {
+	char version[16];    /* of the protocol */
+	char client_can[64]; /* comma list: what it lets itself be asked */
+	char log_level[16];  /* "": it wants no log messages */
+};
+
 /* Which bytes of which artifact. */
 struct mcp_artifact {
 	const char *tenant, *identifier, *run_id, *path;
@@ -60,12 +71,19 @@ struct mcp_artifact {
 	size_t max;
 };
 
+enum { MCP_KEY_SIZE = 128 };
+
 /* What MCP needs of the store. mcp/reads.h has the real one. */
 struct mcp_reads {
 	void *arg;
-	/* 1 and the protocol version: alive; 0: no such session; -1: failed. */
+	/* 1: alive; 0: no such session; -1: failed. */
 	int (*session)(void *arg, const char *tenant, const char *session_id,
-		       char ret_version[16], struct err *e);
+		       struct mcp_session *ret, struct err *e);
+	/* The uris it has subscribed to, an array of strings. */
+	int (*subscriptions)(void *arg, const char *session_id, json_t **ret,
+			     struct err *e);
+	/* What this instance signs with. */
+	int (*key)(void *arg, char ret[static MCP_KEY_SIZE], struct err *e);
 	/*
 	 * The run object, its output bounded for a model (mcp/runobj.h). base_url
 	 * as in struct mcp_http. 1: *ret is owned by the caller; 0: no such run.
@@ -84,7 +102,8 @@ struct mcp_reads {
 			 json_t **ret, struct err *e);
 	/*
 	 * At most limit runs after that run_id (NULL: from the newest), each with its
-	 * artifacts: {run_id, identifier, state, created_at, artifacts:[{path,size}]}.
+	 * artifacts: {run_id, identifier, state, created_at, started_at, ended_at,
+	 * error, artifacts:[{path,size}]}.
 	 */
 	int (*runs)(void *arg, const char *tenant, const char *after, size_t limit,
 		    json_t **ret, struct err *e);
@@ -113,7 +132,7 @@ struct mcp_http {
 	size_t body_len;
 };
 
-enum mcp_next { MCP_REPLY, MCP_SEND, MCP_AWAIT_RUN, MCP_STREAM };
+enum mcp_next { MCP_REPLY, MCP_SEND, MCP_AWAIT_RUN, MCP_ASK, MCP_STREAM };
 enum mcp_way { MCP_WAY_HTTP, MCP_WAY_SSE, MCP_WAY_SESSION };
 
 /* An HTTP answer; owned by the call. A body is always application/json. */
@@ -186,9 +205,49 @@ void mcp_call_progress(struct mcp_call *c, struct buf *b);
 /* The reply as a frame; nothing when there is none. */
 void mcp_call_frame(struct mcp_call *c, struct buf *b);
 
-/* ---- the end before the end */
-/* The same without a frame, for standard output. */
+/*
+ * All of these have a form for standard output: the same messages, each a line.
+ * What is told of in the last moment comes before the reply.
+ */
 void mcp_call_progress_line(struct mcp_call *c, struct buf *b);
+void mcp_call_last_lines(struct mcp_call *c, struct buf *b);
+void mcp_call_question_lines(const struct mcp_call *c, struct buf *b);
+
+/* ---- asking the client (mcp/ask.h) */
+enum { MCP_ASK_MS = 5 * 60 * 1000 };
+void mcp_call_questions(const struct mcp_call *c, struct buf *b);
+bool mcp_call_is_asking(const struct mcp_call *c); /* and waits for the answers */
+/*
+ * A response of that session's client (NULL: whoever sits at the other end).
+ * True: it was the last one that this call waits for, and *next is the next step.
+ */
+bool mcp_call_told(struct mcp_call *c, const struct mcp_reads *r, const char *session_id,
+		   const json_t *message, enum mcp_next *next);
+/* The id of a response of the client; NULL: message is no response. */
+const json_t *mcp_response_id(const json_t *message);
+
+/* ---- subscriptions (mcp/subscribe.h) */
+/* What a stream of the modern era wants to hear of: {"uris":[],"tasks":[]}; NULL:
+ * it is no such stream. Borrowed. */
+const json_t *mcp_call_listens(const struct mcp_call *c);
+/* What the stream begins with, as a message. */
+void mcp_call_acknowledgment(const struct mcp_call *c, struct buf *b);
+/* Appends one message: the resource or the task has changed. c: whose stream it is;
+ * NULL: a session's. */
+void mcp_call_updated(const struct mcp_call *c, const char *uri, struct buf *b);
+void mcp_call_task_changed(struct mcp_call *c, const struct mcp_reads *r,
+			   const char *run_id, struct buf *b);
+/* The last one: a stream of subscriptions ends because the server wants it. */
+void mcp_call_closing(const struct mcp_call *c, struct buf *b);
+/* What is stored of its session is not what it was; all edges are told by a relayed
+ * message, standard input and output is not. */
+bool mcp_call_has_changed_session(const struct mcp_call *c);
+/* JSON text as a frame of an event stream. */
+void mcp_frame(const char *p, size_t n, struct buf *b);
+/* What is known of a session may have changed: it is asked for again. */
+void mcp_server_doubt_session(struct mcp_server *s, const char *session_id);
+
+/* ---- the end before the end */
 /* Is this the request in hand, whatever its session? */
 bool mcp_call_has_id(const struct mcp_call *c, const json_t *id);
 bool mcp_call_ends_with_client(const struct mcp_call *c);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "mcp/hello.h"
+#include "mcp/logmsg.h"
 #include "mcp/methods.h"
 
 enum { NAME_MAX_BYTES = 64 * 1024 };
@@ -110,6 +111,17 @@ static int check_name(struct mcp_call *c, const struct mcp_http *in)
 			    json_get_string(c->msg.params, m->name_param));
 }
 
+/* -1: answered. */
+static int take_log_level(struct mcp_call *c, const json_t *level)
+{
+	c->log_level = logmsg_level(json_string_value(level));
+	if (!level || c->log_level >= 0)
+		return 0;
+	call_fault(c, 400, RPC_BAD_PARAMS,
+		   "params._meta[\"" MODERN_META "logLevel\"] is no level");
+	return -1;
+}
+
 int modern_open(struct mcp_call *c, const struct mcp_http *in)
 {
 	const json_t *meta = meta_of(c->doc);
@@ -137,6 +149,8 @@ int modern_open(struct mcp_call *c, const struct mcp_http *in)
 	c->capabilities = json_object_get(meta, MODERN_META "clientCapabilities");
 	if (!json_is_object(c->capabilities))
 		return missing(c, "clientCapabilities");
+	if (take_log_level(c, json_object_get(meta, MODERN_META "logLevel")) < 0)
+		return -1;
 	if (in->is_stdio)
 		return 0;
 	if (check_header(c, "Mcp-Method", in->method, c->msg.method) < 0)

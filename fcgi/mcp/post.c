@@ -28,12 +28,22 @@ int post_check_version_header(struct mcp_call *c, const struct mcp_http *in)
 	return -1;
 }
 
+static void take_session(struct mcp_call *c, const char *id,
+			 const struct session_info *info)
+{
+	snprintf(c->session_id, sizeof(c->session_id), "%s", id);
+	c->version = info->version;
+	c->can = info->can;
+	c->log_level = info->log_level;
+}
+
 /*
  * An id that is in no session is 404, so that a client knows to begin anew; 400
  * would not tell it.
  */
 int post_require_session(struct mcp_call *c, const struct mcp_reads *r, const char *id)
 {
+	struct session_info info = {0};
 	struct err e = ERR_INIT;
 	int rc;
 
@@ -43,14 +53,14 @@ int post_require_session(struct mcp_call *c, const struct mcp_reads *r, const ch
 			   "the id that its answer carries in this header");
 		return -1;
 	}
-	rc = sessions_check(c->server->sessions, r, c->tenant, id, &c->version, &e);
+	rc = sessions_check(c->server->sessions, r, c->tenant, id, &info, &e);
 	if (rc < 0)
 		call_failure(c, &e);
 	else if (rc == 0)
 		call_fault(c, 404, RPC_NO_SESSION,
 			   "no such session: it ended or never was; call initialize");
 	else
-		snprintf(c->session_id, sizeof(c->session_id), "%s", id);
+		take_session(c, id, &info);
 	return rc == 1 ? 0 : -1;
 }
 

@@ -24,16 +24,46 @@ static int found(struct err *e)
 	return 0;
 }
 
+static void copy(char *dst, size_t size, const char *s)
+{
+	snprintf(dst, size, "%s", s ? s : "");
+}
+
 static int read_session(void *arg, const char *tenant, const char *session_id,
-			char ret_version[16], struct err *e)
+			struct mcp_session *ret, struct err *e)
 {
 	struct mcp_store_reads *x = arg;
 	AUTO_STORE_SESSION row = {0};
 
 	if (store_read_session(x->reader, tenant, session_id, &row, e) < 0)
 		return found(e);
-	snprintf(ret_version, 16, "%s", row.protocol_version ? row.protocol_version : "");
+	copy(ret->version, sizeof(ret->version), row.protocol_version);
+	copy(ret->client_can, sizeof(ret->client_can), row.client_can);
+	copy(ret->log_level, sizeof(ret->log_level), row.log_level);
 	return 1;
+}
+
+static int read_subscriptions(void *arg, const char *session_id, json_t **ret,
+			      struct err *e)
+{
+	struct mcp_store_reads *x = arg;
+	AUTO_STORE_WORDS w = {0};
+
+	if (store_read_subscriptions(x->reader, session_id, EDGEMSG_SUBSCRIPTIONS_MAX, &w,
+				     e) < 0)
+		return -1;
+	*ret = json_array();
+	for (size_t i = 0; i < w.n; i++)
+		json_array_append_new(*ret, rpc_text(w.v[i], strlen(w.v[i])));
+	return 0;
+}
+
+static int read_key(void *arg, char ret[static MCP_KEY_SIZE], struct err *e)
+{
+	struct mcp_store_reads *x = arg;
+
+	_Static_assert((int)MCP_KEY_SIZE == (int)STORE_META_SIZE, "they are copied");
+	return store_read_meta(x->reader, "request_key", ret, e);
 }
 
 static int read_run(void *arg, const char *tenant, const char *run_id,
@@ -133,10 +163,14 @@ static int run_of(struct mcp_store_reads *x, const struct store_run *row, json_t
 				files, json_pack("{s:o, s:I}", "path",
 						 text_of(run.artifacts[i].path), "size",
 						 (json_int_t)run.artifacts[i].size));
-	*ret = json_must(json_pack(
-		"{s:o, s:o, s:s, s:o, s:o}", "run_id", text_of(run.run_id), "identifier",
-		text_of(run.identifier), "state", store_run_state_name(run.state),
-		"created_at", time_of(run.created_at), "artifacts", files));
+	*ret = json_must(
+		json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "run_id",
+			  text_of(run.run_id), "identifier", text_of(run.identifier),
+			  "state", store_run_state_name(run.state), "created_at",
+			  time_of(run.created_at), "started_at", time_of(run.started_at),
+			  "ended_at", time_of(run.ended_at), "artifacts", files));
+	if (run.error)
+		json_put(*ret, "error", text_of(run.error));
 	return 1;
 }
 
@@ -199,6 +233,8 @@ void mcp_store_reads_init(struct mcp_store_reads *x, struct store_reader *reader
 	*x = (struct mcp_store_reads){
 		.reads = {.arg = x,
 			  .session = read_session,
+			  .subscriptions = read_subscriptions,
+			  .key = read_key,
 			  .run = read_run,
 			  .output = read_output,
 			  .artifact = read_artifact,

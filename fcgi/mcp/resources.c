@@ -121,7 +121,7 @@ enum mcp_next resources_templates(struct mcp_call *c, const struct mcp_reads *r)
 
 enum { RPC_RESOURCE_NOT_FOUND = -32002 }; /* legacy era only */
 
-static enum mcp_next no_such(struct mcp_call *c, const char *uri)
+enum mcp_next resources_no_such(struct mcp_call *c, const char *uri)
 {
 	bool modern = c->version->era == MCP_MODERN;
 
@@ -173,7 +173,7 @@ static enum mcp_next read_artifact(struct mcp_call *c, const struct mcp_reads *r
 	if (rc < 0)
 		return call_failure(c, &e);
 	if (rc == 0)
-		return no_such(c, uri);
+		return resources_no_such(c, uri);
 	if (size > ARTIFACT_MAX)
 		return call_error(c, RPC_BAD_PARAMS,
 				  "the file has %lld bytes, too many to be read here; "
@@ -194,12 +194,12 @@ static enum mcp_next read_of_run(struct mcp_call *c, const struct mcp_reads *r,
 	if (rc < 0)
 		return call_failure(c, &e);
 	if (rc == 0)
-		return no_such(c, uri);
+		return resources_no_such(c, uri);
 	if (u->kind == URI_ARTIFACT)
 		return read_artifact(c, r, text_at(run, "identifier"), u, uri);
 	if (u->kind == URI_OUTPUT &&
 	    (size_t)u->command >= json_array_size(json_object_get(run, "commands")))
-		return no_such(c, uri);
+		return resources_no_such(c, uri);
 	if (u->kind == URI_OUTPUT)
 		return read_output(c, r, u, uri);
 	rpc_add_json(&b, run);
@@ -216,13 +216,14 @@ enum mcp_next resources_read(struct mcp_call *c, const struct mcp_reads *r)
 	if (!uri)
 		return call_error(c, RPC_BAD_PARAMS, "params.uri must be a string");
 	if (!uri_parse(uri, &u))
-		return no_such(c, uri);
+		return resources_no_such(c, uri);
 	if (u.kind != URI_LATEST)
 		return read_of_run(c, r, &u, uri);
 	rc = r->latest(r->arg, c->tenant, u.identifier, u.run_id, &e);
 	if (rc < 0)
 		return call_failure(c, &e);
-	return rc == 0 ? no_such(c, uri) : read_artifact(c, r, u.identifier, &u, uri);
+	return rc == 0 ? resources_no_such(c, uri)
+		       : read_artifact(c, r, u.identifier, &u, uri);
 }
 
 /* ---- completion/complete */

@@ -102,6 +102,7 @@ int mcp_server_new(const struct conf *c, struct mcp_server **ret, struct err *e)
 					    .links = c->result_links_max};
 	s->tools = xstrdup(c->tools ? c->tools : "");
 	s->denylist = denylist;
+	s->confirm_delete = c->confirm_delete;
 	s->sessions = sessions_new();
 	*ret = s;
 	return 0;
@@ -144,6 +145,11 @@ void mcp_base_url(const struct mcp_server *s, const char *scheme, const char *ho
 		n = snprintf(dst, size, "%s", "");
 	if (n < 0 || (size_t)n >= size)
 		dst[0] = '\0'; /* a path is better than a part of a url */
+}
+
+void mcp_server_doubt_session(struct mcp_server *s, const char *session_id)
+{
+	sessions_doubt(s->sessions, session_id);
 }
 
 json_t *mcp_server_drain_touched(struct mcp_server *s)

@@ -31,6 +31,7 @@ struct mcp_server {
 	struct result_limits results;
 	char *tools;               /* TOOLS: the offered ones, a comma list; "" = all */
 	struct patterns *denylist; /* NULL: off */
+	bool confirm_delete;       /* the user is asked first (mcp/consent.h) */
 	struct sessions *sessions;
 };
 

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "mcp/ask.h"
+#include "mcp/logmsg.h"
 #include "wire/idenc.h"
 
 /*
@@ -20,7 +22,7 @@ enum { SETS = 1024, WAYS = 4, BELIEVE_MS = 1000, TENANT_SIZE = 65 };
 struct entry {
 	char id[ID_HEX_LEN + 1]; /* "" = free */
 	char tenant[TENANT_SIZE];
-	const struct mcp_version *version;
+	struct session_info info;
 	int64_t checked_ms;
 	int64_t used_ms;
 	bool touched;
@@ -86,7 +88,7 @@ static struct entry *place_for(struct sessions *s, const char *id)
 }
 
 void sessions_add(struct sessions *s, const char *tenant, const char *id,
-		  const struct mcp_version *v)
+		  const struct session_info *info)
 {
 	int64_t now = clock_mono_ms();
 	struct entry *e;
@@ -96,7 +98,7 @@ void sessions_add(struct sessions *s, const char *tenant, const char *id,
 	pthread_mutex_lock(&s->lock);
 	e = place_for(s, id);
 	*e = (struct entry){
-		.version = v, .checked_ms = now, .used_ms = now, .touched = true};
+		.info = *info, .checked_ms = now, .used_ms = now, .touched = true};
 	snprintf(e->id, sizeof(e->id), "%s", id);
 	snprintf(e->tenant, sizeof(e->tenant), "%s", tenant);
 	pthread_mutex_unlock(&s->lock);
@@ -115,9 +117,22 @@ void sessions_forget(struct sessions *s, const char *id)
 	pthread_mutex_unlock(&s->lock);
 }
 
+void sessions_doubt(struct sessions *s, const char *id)
+{
+	struct entry *e;
+
+	if (!idenc_is_session_id(id))
+		return;
+	pthread_mutex_lock(&s->lock);
+	e = find(s, id);
+	if (e)
+		e->checked_ms = INT64_MIN / 2;
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* True if the cache knows it well enough; it is then marked as used. */
 static bool check_cached(struct sessions *s, const char *tenant, const char *id,
-			 const struct mcp_version **ret)
+			 struct session_info *ret)
 {
 	int64_t now = clock_mono_ms();
 	struct entry *e;
@@ -129,31 +144,34 @@ static bool check_cached(struct sessions *s, const char *tenant, const char *id,
 	if (good) {
 		e->used_ms = now;
 		e->touched = true;
-		*ret = e->version;
+		*ret = e->info;
 	}
 	pthread_mutex_unlock(&s->lock);
 	return good;
 }
 
 int sessions_check(struct sessions *s, const struct mcp_reads *r, const char *tenant,
-		   const char *id, const struct mcp_version **ret, struct err *e)
+		   const char *id, struct session_info *ret, struct err *e)
 {
 	const struct mcp_version *v;
-	char name[16] = "";
+	struct mcp_session row = {0};
 	int rc;
 
 	if (!idenc_is_session_id(id))
 		return 0;
 	if (check_cached(s, tenant, id, ret))
 		return 1;
-	rc = r->session(r->arg, tenant, id, name, e);
+	rc = r->session(r->arg, tenant, id, &row, e);
 	if (rc == 0)
 		sessions_forget(s, id);
 	if (rc <= 0)
 		return rc;
-	v = mcp_version_find(name);
-	*ret = v && v->era == MCP_LEGACY ? v : mcp_version_newest(MCP_LEGACY);
-	sessions_add(s, tenant, id, *ret);
+	v = mcp_version_find(row.version);
+	*ret = (struct session_info){
+		.version = v && v->era == MCP_LEGACY ? v : mcp_version_newest(MCP_LEGACY),
+		.can = ask_kinds_of(row.client_can),
+		.log_level = logmsg_level(row.log_level)};
+	sessions_add(s, tenant, id, ret);
 	return 1;
 }
 

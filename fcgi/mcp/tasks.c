@@ -6,6 +6,7 @@
 
 #include "base/auto.h"
 #include "base/json.h"
+#include "mcp/cursor.h"
 #include "mcp/failure.h"
 #include "mcp/modern.h"
 #include "mcp/run_tool.h"
@@ -18,6 +19,7 @@ enum {
 	/* TERM, grace and KILL are over by then (SANDBOX's stop of a command). */
 	CANCEL_MS = 30000,
 	RESULT_MS = 24 * 3600 * 1000,
+	TASKS_PAGE = 50,
 };
 
 /* ---- a run as a task */
@@ -72,6 +74,8 @@ static json_t *message_of(const json_t *run)
 
 	if (error)
 		return rpc_text(error, strlen(error));
+	if (!commands)
+		return NULL; /* of a list */
 	json_array_foreach(commands, i, command)
 		done += json_is_string(json_object_get(command, "ended_at"));
 	snprintf(words, sizeof(words), "%zu of %zu commands have ended", done,
@@ -79,15 +83,26 @@ static json_t *message_of(const json_t *run)
 	return json_string(words);
 }
 
+/* That of the run, of a list; or the one that was asked for. */
+static json_t *id_of(const struct mcp_call *c, const json_t *run)
+{
+	json_t *id = json_object_get(run, "run_id");
+
+	return id ? json_incref(id) : json_string(c->run_id);
+}
+
 static json_t *task_of(const struct mcp_call *c, const json_t *run)
 {
 	bool modern = c->version->era == MCP_MODERN;
 	int64_t kept = c->server->run_kept_ms;
-	json_t *task =
-		json_pack("{s:s, s:s, s:o, s:o, s:o, s:i}", "taskId", c->run_id, "status",
-			  status_of(c, run), "statusMessage", message_of(run),
-			  "createdAt", created_at(run), "lastUpdatedAt", changed_at(run),
-			  modern ? "pollIntervalMs" : "pollInterval", POLL_MS);
+	json_t *task = json_must(json_pack(
+		"{s:o, s:s, s:o, s:o, s:i}", "taskId", id_of(c, run), "status",
+		status_of(c, run), "createdAt", created_at(run), "lastUpdatedAt",
+		changed_at(run), modern ? "pollIntervalMs" : "pollInterval", POLL_MS));
+	json_t *words = message_of(run);
+
+	if (words)
+		json_put(task, "statusMessage", words);
 
 	json_object_set_new(task, modern ? "ttlMs" : "ttl",
 			    kept > 0 ? json_integer(kept) : json_null());
@@ -150,6 +165,42 @@ enum mcp_next tasks_get(struct mcp_call *c, const struct mcp_reads *r)
 		return MCP_REPLY;
 	task = task_of(c, run);
 	return call_result(c, task);
+}
+
+/*
+ * All of the tenant, the newest first. Who shares a tenant shares its runs, by
+ * resources/list too, so nothing is told here that is hidden elsewhere.
+ */
+enum mcp_next tasks_list(struct mcp_call *c, const struct mcp_reads *r)
+{
+	json_t *list = json_array();
+	AUTO_JSON *result = json_pack("{s:o}", "tasks", list);
+	AUTO_FREE char *after = NULL;
+	AUTO_JSON *runs = NULL;
+	struct err e = ERR_INIT;
+	const json_t *run;
+	size_t i;
+	int rc;
+
+	if (cursor_take(json_object_get(c->msg.params, "cursor"), &after, &e) < 0)
+		return call_error(c, RPC_BAD_PARAMS, "params.cursor is none of ours");
+	rc = r->runs(r->arg, c->tenant, after, TASKS_PAGE + 1, &runs, &e);
+	if (rc < 0 && e.kind == ERR_NOT_FOUND)
+		return call_error(c, RPC_BAD_PARAMS,
+				  "params.cursor leads nowhere any more; begin anew");
+	if (rc < 0)
+		return call_failure(c, &e);
+	json_array_foreach(runs, i, run) {
+		if (i == TASKS_PAGE)
+			break;
+		json_array_append_new(list, task_of(c, run));
+	}
+	if (json_array_size(runs) > TASKS_PAGE)
+		json_object_set_new(
+			result, "nextCursor",
+			cursor_make(json_get_string(json_array_get(runs, TASKS_PAGE - 1),
+						    "run_id")));
+	return call_result(c, result);
 }
 
 static enum mcp_next answer_result(struct mcp_call *c, const struct mcp_reads *r,
@@ -245,6 +296,31 @@ static void add_error(json_t *task, const json_t *run)
 					    : json_string("the run could not begin")));
 }
 
+static json_t *detailed(const struct mcp_call *c, const struct mcp_reads *r, json_t *run)
+{
+	json_t *task = task_of(c, run);
+
+	if (never_began(run)) {
+		add_error(task, run);
+	} else if (strcmp(status_of(c, run), "completed") == 0) {
+		AUTO_JSON *plain = run_tool_result(c, r, run);
+
+		json_object_set_new(task, "result", modern_result(NULL, plain));
+	}
+	return task;
+}
+
+json_t *tasks_detailed(struct mcp_call *c, const struct mcp_reads *r, const char *run_id)
+{
+	AUTO_JSON *run = NULL;
+	struct err e = ERR_INIT;
+
+	snprintf(c->run_id, sizeof(c->run_id), "%s", run_id);
+	if (r->run(r->arg, c->tenant, run_id, c->base_url, &run, &e) < 1)
+		return NULL;
+	return detailed(c, r, run);
+}
+
 enum mcp_next tasks_get_detailed(struct mcp_call *c, const struct mcp_reads *r)
 {
 	AUTO_JSON *run = NULL;
@@ -254,14 +330,7 @@ enum mcp_next tasks_get_detailed(struct mcp_call *c, const struct mcp_reads *r)
 		return modern_demand(c, MODERN_EXT_TASKS);
 	if (!find(c, r, &run))
 		return MCP_REPLY;
-	task = task_of(c, run);
-	if (never_began(run)) {
-		add_error(task, run);
-	} else if (strcmp(status_of(c, run), "completed") == 0) {
-		AUTO_JSON *plain = run_tool_result(c, r, run);
-
-		json_object_set_new(task, "result", modern_result(NULL, plain));
-	}
+	task = detailed(c, r, run);
 	return call_result(c, task);
 }
 

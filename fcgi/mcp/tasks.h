@@ -13,12 +13,17 @@
  * with a result that says isError.
  */
 enum mcp_next tasks_get(struct mcp_call *c, const struct mcp_reads *r);
+enum mcp_next tasks_list(struct mcp_call *c, const struct mcp_reads *r);
 enum mcp_next tasks_result(struct mcp_call *c, const struct mcp_reads *r);
 enum mcp_next tasks_cancel(struct mcp_call *c, const struct mcp_reads *r);
 
 enum mcp_next tasks_get_detailed(struct mcp_call *c, const struct mcp_reads *r);
 enum mcp_next tasks_cancel_soon(struct mcp_call *c, const struct mcp_reads *r);
 enum mcp_next tasks_update(struct mcp_call *c, const struct mcp_reads *r);
+
+/* The task of that run as tasks/get of 2026-07-28 has it; NULL: it is gone. The caller
+ * owns it. */
+json_t *tasks_detailed(struct mcp_call *c, const struct mcp_reads *r, const char *run_id);
 
 /* Answers tools/call with the task of c->run_id, in the form of c's version. */
 enum mcp_next tasks_created(struct mcp_call *c, const json_t *run);

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "mcp/consent.h"
 #include "mcp/failure.h"
 #include "mcp/file_tools.h"
 #include "mcp/get_run.h"
@@ -82,9 +83,9 @@ const struct tool tools[TOOL_COUNT] = {
 	[TOOL_RUN] = {"run_sandbox", MSG_RUN, run_tool_check, run_tool_fill,
 		      run_tool_accepted, NULL, true},
 	[TOOL_DELETE] = {"delete_sandbox", MSG_DELETE, check_delete, NULL, deleted, NULL,
-			 false},
+			 .destroys = true},
 	[TOOL_RESTART] = {"restart_sandbox", MSG_RESTART, check_restart, NULL, restarted,
-			  NULL, false},
+			  NULL, .destroys = true},
 	[TOOL_GET] = {"get_run", 0, get_run_check, NULL, NULL, get_run_begin, false},
 	[TOOL_CANCEL] = {"cancel_run", MSG_CANCEL, cancel_run_check, cancel_run_fill,
 			 cancel_run_accepted, NULL, false},
@@ -201,11 +202,19 @@ static json_t *arguments_of(struct mcp_call *c)
 	return c->owned_args;
 }
 
+static enum mcp_next ask_runner(struct mcp_call *c)
+{
+	json_t *message = json_pack("{s:s, s:O}", "tenant", c->tenant, "args", c->args);
+
+	if (c->tool->fill)
+		c->tool->fill(c, message);
+	return call_send(c, c->tool->message, message, runner_answered);
+}
+
 enum mcp_next tool_call(struct mcp_call *c, const struct mcp_reads *r)
 {
 	const char *name = json_string_value(json_object_get(c->msg.params, "name"));
 	struct err e = ERR_INIT;
-	json_t *message;
 
 	if (!name)
 		return call_error(c, RPC_BAD_PARAMS, "params.name must be a string");
@@ -225,8 +234,7 @@ enum mcp_next tool_call(struct mcp_call *c, const struct mcp_reads *r)
 		return refused(c, &e);
 	if (c->tool->begin)
 		return c->tool->begin(c, r);
-	message = json_pack("{s:s, s:O}", "tenant", c->tenant, "args", c->args);
-	if (c->tool->fill)
-		c->tool->fill(c, message);
-	return call_send(c, c->tool->message, message, runner_answered);
+	if (c->tool->destroys && c->server->confirm_delete)
+		return consent_ask(c, r, ask_runner);
+	return ask_runner(c);
 }

@@ -36,6 +36,7 @@ struct tool {
 				  const json_t *ok);
 	enum mcp_next (*begin)(struct mcp_call *c, const struct mcp_reads *r);
 	bool may_be_task; /* params.task of 2025-11-25 */
+	bool destroys;    /* files are gone for good: CONFIRM_DELETE */
 };
 
 extern const struct tool tools[TOOL_COUNT];

@@ -4,21 +4,25 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "mcp/call.h"
 #include "mcp/eventid.h"
+#include "mcp/logmsg.h"
+#include "mcp/subscribe.h"
 
 /*
  * Where a call's answer goes, and the frames of those that are streams. Streams of
  * MCP have two kinds of frames: `endpoint` and `message`.
  */
-enum { RETRY_MS = 1000, REQUEST_ID_MAX = 256 };
+enum { RETRY_MS = 1000, REQUEST_ID_MAX = 256, ACKNOWLEDGMENT_MAX = 1024 * 1024 };
 
 enum mcp_way mcp_call_way(const struct mcp_call *c)
 {
 	if (c->by_session)
 		return MCP_WAY_SESSION;
 	if (c->is_stream ||
-	    (c->accepts_stream && (c->progress.token || c->waits_streaming)))
+	    (c->accepts_stream &&
+	     (c->progress.token || c->waits_streaming || c->log_level >= 0)))
 		return MCP_WAY_SSE;
 	return MCP_WAY_HTTP;
 }
@@ -60,7 +64,7 @@ static void add_id(struct mcp_call *c, int64_t place, struct buf *b)
 	buf_puts(b, "\n");
 }
 
-static void add_frame(struct buf *b, const char *p, size_t n)
+void mcp_frame(const char *p, size_t n, struct buf *b)
 {
 	buf_puts(b, "event: message\ndata: ");
 	buf_add(b, p, n);
@@ -70,7 +74,12 @@ static void add_frame(struct buf *b, const char *p, size_t n)
 void mcp_call_head(struct mcp_call *c, struct buf *b)
 {
 	c->is_stream = true;
-	if (c->opens_sse) {
+	if (c->listens) {
+		AUTO_BUF first = BUF_INIT(ACKNOWLEDGMENT_MAX);
+
+		mcp_call_acknowledgment(c, &first);
+		mcp_frame(first.p, first.len, b);
+	} else if (c->opens_sse) {
 		buf_printf(b, "event: endpoint\ndata: %s?sessionId=%s\n\n",
 			   c->server->mcp_path, c->session_id);
 	} else if (can_resume(c)) {
@@ -85,12 +94,32 @@ void mcp_call_head(struct mcp_call *c, struct buf *b)
 
 bool mcp_call_wants_progress(const struct mcp_call *c)
 {
-	return c->progress.token && mcp_call_way(c) != MCP_WAY_HTTP;
+	return (c->progress.token || c->log_level >= 0) &&
+	       mcp_call_way(c) != MCP_WAY_HTTP;
 }
 
 bool mcp_call_note(struct mcp_call *c, const struct store_event *ev)
 {
-	return progress_note(&c->progress, ev) && mcp_call_wants_progress(c);
+	bool moved = progress_note(&c->progress, ev);
+	bool told = mcp_call_wants_progress(c) && logmsg_note(c, ev);
+
+	return (moved && c->progress.token && mcp_call_wants_progress(c)) || told;
+}
+
+/* What is in the log, each line as a frame; it is empty then. */
+static void flush_log(struct mcp_call *c, struct buf *b)
+{
+	struct str rest = {c->log.p, c->log.len}, line;
+
+	while (c->log.len > 0 && str_cut(&rest, '\n', &line))
+		mcp_frame(line.p, line.n, b);
+	buf_release(&c->log);
+}
+
+static void flush_log_lines(struct mcp_call *c, struct buf *b)
+{
+	buf_add(b, c->log.p, c->log.len);
+	buf_release(&c->log);
 }
 
 void mcp_call_progress(struct mcp_call *c, struct buf *b)
@@ -98,15 +127,29 @@ void mcp_call_progress(struct mcp_call *c, struct buf *b)
 	AUTO_BUF text = BUF_INIT(64 * 1024);
 	int64_t place = progress_elapsed(&c->progress, clock_now_ms());
 
+	flush_log(c, b);
+	if (!c->progress.token)
+		return;
 	progress_add(&c->progress, place, &text);
 	if (can_resume(c))
 		add_id(c, place, b);
-	add_frame(b, text.p, text.len);
+	mcp_frame(text.p, text.len, b);
 }
 
 void mcp_call_progress_line(struct mcp_call *c, struct buf *b)
 {
+	flush_log_lines(c, b);
+	if (!c->progress.token)
+		return;
+	if (b->len > 0)
+		buf_puts(b, "\n");
 	progress_add(&c->progress, progress_elapsed(&c->progress, clock_now_ms()), b);
+}
+
+void mcp_call_last_lines(struct mcp_call *c, struct buf *b)
+{
+	if (mcp_call_wants_progress(c))
+		flush_log_lines(c, b);
 }
 
 bool mcp_call_has_id(const struct mcp_call *c, const json_t *id)
@@ -116,8 +159,9 @@ bool mcp_call_has_id(const struct mcp_call *c, const json_t *id)
 
 void mcp_call_frame(struct mcp_call *c, struct buf *b)
 {
+	flush_log(c, b);
 	if (c->reply.len > 0)
-		add_frame(b, c->reply.p, c->reply.len);
+		mcp_frame(c->reply.p, c->reply.len, b);
 }
 
 bool mcp_call_ends_with_client(const struct mcp_call *c)

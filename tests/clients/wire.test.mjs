@@ -6,69 +6,23 @@ import fs from "node:fs";
 import net from "node:net";
 import { after, before, test } from "node:test";
 import { Server, until } from "../e2e/rig.mjs";
+import { P, Wire, all, frames, request, runOf } from "../e2e/wire.mjs";
 
 const EDGES = 3;
-const P = "io.modelcontextprotocol/";
-let server;
+let server, wire;
 
 before(async () => {
 	server = await Server.start({ EDGE_PROCESSES: String(EDGES), AWAIT_ANSWER_MAX_MS: "20000" });
+	wire = new Wire(server);
 });
 after(() => server?.stop());
 
-const json = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-let nextId = 1;
+const say = runOf;
+const post = (...a) => wire.post(...a);
+const session = (...a) => wire.session(...a);
+const modern = (method, params, { meta: _meta, ...options } = {}) => wire.modern(method, params, { ...options, _meta });
 
-function post(body, headers = {}, { where = "/mcp", signal } = {}) {
-	return fetch(new URL(where, server.base), { method: "POST", headers: { ...json, ...headers }, body: JSON.stringify(body), signal });
-}
-function request(method, params, id = nextId++) {
-	return { jsonrpc: "2.0", id, method, params };
-}
-async function session(version = "2025-11-25") {
-	const r = await post(request("initialize", { protocolVersion: version, capabilities: {}, clientInfo: { name: "wire", version: "1" } }));
-	assert.equal(r.status, 200);
-	assert.equal((await r.json()).result.protocolVersion, version);
-	return { "mcp-session-id": r.headers.get("mcp-session-id"), "mcp-protocol-version": version };
-}
-const modernMeta = (capabilities = {}) => ({
-	[`${P}protocolVersion`]: "2026-07-28",
-	[`${P}clientCapabilities`]: capabilities,
-	[`${P}clientInfo`]: { name: "wire", version: "1" },
-});
-function modern(method, params, { capabilities, signal, meta = {} } = {}) {
-	const name = params.name ?? params.taskId;
-	const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": method };
-	if (name) headers["mcp-name"] = name;
-	return post(request(method, { ...params, _meta: { ...modernMeta(capabilities), ...meta } }), headers, { signal });
-}
-const say = (identifier, shell, options = {}) => ({
-	name: "run_sandbox",
-	arguments: { identifier, commands: [{ shell }], options: { await_completion: true, await_timeout_ms: 60000, ...options } },
-});
-
-// Frames of an event stream: {id, event, data, retry}; ends with the stream.
-async function* frames(response) {
-	let text = "";
-	const decoder = new TextDecoder();
-	for await (const piece of response.body) {
-		text += decoder.decode(piece, { stream: true });
-		for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) {
-			const frame = {};
-			for (const line of text.slice(0, end).split("\n")) {
-				const m = /^(id|event|data|retry): ?(.*)$/.exec(line);
-				if (m) frame[m[1]] = m[2];
-			}
-			if (Object.keys(frame).length) yield frame;
-		}
-	}
-}
-async function all(response) {
-	const list = [];
-	for await (const f of frames(response)) list.push(f);
-	return list;
-}
-const runOf = (identifier) =>
+const running = (identifier) =>
 	until(`a run of ${identifier}`, 10000, async () => {
 		const page = await import("node:child_process");
 		const out = page.execFileSync("sqlite3", ["-json", "-readonly", `${server.dataDir}/db/mcp-sandboxd.sqlite`,
@@ -147,7 +101,7 @@ test("a legacy cancel reaches the request at whichever edge it waits, and nothin
 		const q = request("tools/call", say(id, "sleep 300"), `request ${i}`);
 		if (i % 2) q.params._meta = { progressToken: i };
 		const waiting = post(q, s);
-		const run = await runOf(id);
+		const run = await running(id);
 		const sent = await post({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: `request ${i}`, reason: "enough" } }, s);
 		assert.equal(sent.status, 202);
 		const r = await waiting;
@@ -168,7 +122,7 @@ test("a cancel of a request that was answered, or of another session, does nothi
 	const s = await session();
 	const other = await session();
 	const waiting = post(request("tools/call", say("not-yours", "sleep 3; echo done"), 77), s);
-	await runOf("not-yours");
+	await running("not-yours");
 	await post({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 77 } }, other);
 	const r = await (await waiting).json();
 	assert.equal(r.result.structuredContent.final.state, "completed");
@@ -184,7 +138,7 @@ test("a legacy client that leaves cancels nothing, and may still cancel", async 
 		const ac = new AbortController();
 		const waiting = post(request("tools/call", say(id, "sleep 4"), id), s, { signal: ac.signal });
 		waiting.catch(() => {});
-		const run = await runOf(id);
+		const run = await running(id);
 		ac.abort();
 		await new Promise((r) => setTimeout(r, 300));
 		if (cancels) await post({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }, s);
@@ -198,7 +152,7 @@ test("a modern client that leaves takes its request back, with and without a str
 		const ac = new AbortController();
 		const waiting = modern("tools/call", say(id, "echo x; sleep 300"), { signal: ac.signal, meta: token ? { progressToken: token } : {} });
 		waiting.catch(() => {});
-		const run = await runOf(id);
+		const run = await running(id);
 		if (token) await waiting;
 		ac.abort();
 		assert.equal((await server.ended(run)).state, "canceled");

@@ -21,11 +21,12 @@ struct fake_store {
 	const char *output;
 	const char *artifact;
 	size_t artifact_n;
-	int nrows; /* of sandboxes, and of runs */
+	int nrows;                          /* of sandboxes, and of runs */
+	const char *client_can, *log_level; /* of the sessions */
 };
 
 static inline int fake_session(void *arg, const char *tenant, const char *id,
-			       char version[16], struct err *e)
+			       struct mcp_session *row, struct err *e)
 {
 	struct fake_store *f = arg;
 
@@ -35,12 +36,24 @@ static inline int fake_session(void *arg, const char *tenant, const char *id,
 	if (f->closed || strcmp(tenant, "default") != 0)
 		return 0;
 	if (strcmp(id, SESSION_NEW) == 0)
-		snprintf(version, 16, "2025-11-25");
+		snprintf(row->version, sizeof(row->version), "2025-11-25");
 	else if (strcmp(id, SESSION_MID) == 0)
-		snprintf(version, 16, "2025-03-26");
+		snprintf(row->version, sizeof(row->version), "2025-03-26");
 	else
 		return 0;
+	snprintf(row->client_can, sizeof(row->client_can), "%s",
+		 f->client_can ? f->client_can : "");
+	snprintf(row->log_level, sizeof(row->log_level), "%s",
+		 f->log_level ? f->log_level : "");
 	return 1;
+}
+
+static inline int fake_key(void *arg, char ret[static MCP_KEY_SIZE], struct err *e)
+{
+	(void)arg;
+	(void)e;
+	snprintf(ret, MCP_KEY_SIZE, "a key of the tests");
+	return 0;
 }
 
 static inline int fake_run(void *arg, const char *tenant, const char *run_id,
@@ -157,6 +170,7 @@ static inline struct mcp_reads fake_reads(struct fake_store *f)
 {
 	return (struct mcp_reads){.arg = f,
 				  .session = fake_session,
+				  .key = fake_key,
 				  .run = fake_run,
 				  .output = fake_output,
 				  .artifact = fake_artifact,

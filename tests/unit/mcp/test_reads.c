@@ -73,19 +73,19 @@ static void a_session_is_read_for_its_tenant_only(void **state)
 				    .last_seen_at = 1};
 	struct mcp_reads *r = &reads.reads;
 	struct err e = ERR_INIT;
-	char version[16] = "";
+	struct mcp_session session = {0};
 	bool closed = false;
 
 	(void)state;
 	must(store_session_open(writer, &row, &e), &e);
 	commit();
-	assert_int_equal(r->session(r->arg, "default", SESSION_NEW, version, &e), 1);
-	assert_string_equal(version, "2025-06-18");
-	assert_int_equal(r->session(r->arg, "other", SESSION_NEW, version, &e), 0);
-	assert_int_equal(r->session(r->arg, "default", SESSION_MID, version, &e), 0);
+	assert_int_equal(r->session(r->arg, "default", SESSION_NEW, &session, &e), 1);
+	assert_string_equal(session.version, "2025-06-18");
+	assert_int_equal(r->session(r->arg, "other", SESSION_NEW, &session, &e), 0);
+	assert_int_equal(r->session(r->arg, "default", SESSION_MID, &session, &e), 0);
 	must(store_session_close(writer, "default", SESSION_NEW, &closed, &e), &e);
 	commit();
-	assert_int_equal(r->session(r->arg, "default", SESSION_NEW, version, &e), 0);
+	assert_int_equal(r->session(r->arg, "default", SESSION_NEW, &session, &e), 0);
 }
 
 static void write_run(const char *out, bool to_the_end)

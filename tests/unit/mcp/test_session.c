@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "mcp/ask.h"
+#include "mcp/logmsg.h"
 #include "mcp/session.h"
 
 static struct sessions *all;
@@ -27,12 +29,12 @@ static int tear_down(void **state)
 
 static int look(const char *tenant, const char *id, const char **ret_version)
 {
-	const struct mcp_version *v = NULL;
+	struct session_info info = {0};
 	struct err e = ERR_INIT;
-	int rc = sessions_check(all, &reads, tenant, id, &v, &e);
+	int rc = sessions_check(all, &reads, tenant, id, &info, &e);
 
 	if (ret_version)
-		*ret_version = rc == 1 ? v->name : NULL;
+		*ret_version = rc == 1 ? info.version->name : NULL;
 	return rc;
 }
 
@@ -46,6 +48,23 @@ static void the_store_is_asked_once(void **state)
 		assert_int_equal(look("default", SESSION_MID, &version), 1);
 	assert_string_equal(version, "2025-03-26");
 	assert_int_equal(store.session_reads, 1);
+}
+
+static void one_that_may_have_changed_is_asked_for_again(void **state)
+{
+	struct session_info info = {0};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_int_equal(look("default", SESSION_NEW, NULL), 1);
+	store.client_can = "roots,elicitation";
+	store.log_level = "warning";
+	sessions_doubt(all, SESSION_NEW);
+	assert_int_equal(sessions_check(all, &reads, "default", SESSION_NEW, &info, &e),
+			 1);
+	assert_int_equal(store.session_reads, 2);
+	assert_int_equal(info.can, ASK_ELICITATION | ASK_ROOTS);
+	assert_int_equal(info.log_level, logmsg_level("warning"));
 }
 
 static void what_is_no_id_costs_no_question(void **state)
@@ -105,7 +124,7 @@ static void used_sessions_are_told_once(void **state)
 
 static void more_than_fit_are_looked_up_again(void **state)
 {
-	const struct mcp_version *v = mcp_version_newest(MCP_LEGACY);
+	const struct session_info info = {.version = mcp_version_newest(MCP_LEGACY)};
 	char id[40];
 	int i;
 
@@ -113,7 +132,7 @@ static void more_than_fit_are_looked_up_again(void **state)
 	assert_int_equal(look("default", SESSION_NEW, NULL), 1);
 	for (i = 0; i < 16; i++) { /* all in the set of SESSION_NEW */
 		snprintf(id, sizeof(id), "1111%028x", (unsigned)i);
-		sessions_add(all, "default", id, v);
+		sessions_add(all, "default", id, &info);
 	}
 	assert_int_equal(look("default", SESSION_NEW, NULL), 1);
 	assert_int_equal(store.session_reads, 2);
@@ -124,6 +143,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(the_store_is_asked_once),
+		TEST(one_that_may_have_changed_is_asked_for_again),
 		TEST(what_is_no_id_costs_no_question),
 		TEST(a_session_belongs_to_its_tenant),
 		TEST(a_session_closed_elsewhere_ends_within_a_second_or_so),
