@@ -302,11 +302,9 @@ int http_call(struct http *h, const struct http_call *c, struct http_answer *ret
 	rc = perform(h, &t, url, headers, &a, e);
 	curl_slist_free_all(headers);
 	handle_put(h, t.curl);
-	if (rc < 0) {
+	if (rc < 0)
 		buf_release(&t.body);
-		return -1;
-	}
 	*ret = a;
 	ret->body = t.body;
-	return 0;
+	return rc;
 }

@@ -2,6 +2,7 @@
 #include "net/pump.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 enum {
@@ -124,6 +126,8 @@ static void piped_end(struct pump *p, struct piped *s)
 	if (s->is_dead)
 		return;
 	s->is_dead = true;
+	if (s->codec->over)
+		s->codec->over(s->state, s->far_ended);
 	list_take(s);
 	set_events(p, s, SIDE_FAR, hijack_fd(s->far), 0);
 	set_events(p, s, SIDE_NEAR, s->near, 0);
@@ -186,6 +190,8 @@ static bool write_far(struct piped *s)
 {
 	ptrdiff_t n;
 
+	if (held_left(&s->out) == 0 && s->codec->answer)
+		s->codec->answer(s->state, &s->out.b);
 	if (held_left(&s->out) == 0 || s->far_ended)
 		return false;
 	n = hijack_write(s->far, s->out.b.p + s->out.at, held_left(&s->out));
@@ -367,6 +373,31 @@ static void wake(struct pump *p)
 	do
 		n = write(p->wake_fd, &one, sizeof one);
 	while (n < 0 && errno == EINTR);
+}
+
+int pump_first_bytes(const struct pump_stream *stream, int64_t timeout_ms,
+		     struct buf *ready, struct err *e)
+{
+	int64_t deadline = clock_mono_ms() + timeout_ms, left;
+	struct pollfd p = {.fd = hijack_fd(stream->hijack), .events = POLLIN};
+	char part[8192];
+	ptrdiff_t n;
+
+	while (ready->len == 0) {
+		n = hijack_read(stream->hijack, part, sizeof part);
+		if (n == 0 || n == -2)
+			return err_set(e, ERR_BACKEND, "the stream ended");
+		if (n > 0 &&
+		    stream->codec->decode(stream->state, part, (size_t)n, ready) < 0 &&
+		    ready->len == 0)
+			return err_set(e, ERR_BACKEND, "the stream is over or broken");
+		left = deadline - clock_mono_ms();
+		if (left <= 0)
+			return err_set(e, ERR_TIMEOUT, "the stream says nothing");
+		if (n == -1 && poll(&p, 1, (int)left) < 0 && errno != EINTR)
+			return err_sys(e, "poll");
+	}
+	return 0;
 }
 
 int pump_add(struct pump *p, const struct pump_stream *stream, int *ret_fd, struct err *e)

@@ -2,7 +2,9 @@
 #ifndef NET_PUMP_H
 #define NET_PUMP_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -22,6 +24,12 @@ struct pump_codec {
 	int (*decode)(void *state, const char *p, size_t n, struct buf *out);
 	/* Plain bytes in, framed ones appended to out. NULL: as they are. */
 	void (*encode)(void *state, const char *p, size_t n, struct buf *out);
+	/* Framed bytes that the stream itself has to say (a pong) appended to out. Asked
+	 * whenever there is room. NULL: none. */
+	void (*answer)(void *state, struct buf *out);
+	/* It is over; by_far: the other end, or the connection, and not the caller.
+	 * Just before free(). NULL: not told. */
+	void (*over)(void *state, bool by_far);
 	void (*free)(void *state);
 };
 
@@ -33,6 +41,14 @@ struct pump_stream {
 	void *state;             /* the codec's */
 	const struct buf *ready; /* plain bytes that came already; borrowed */
 };
+
+/*
+ * Reads from a stream that is not pumped yet until its codec has given plain bytes,
+ * which are appended to ready: a stream that is handed out is one that works.
+ * ERR_BACKEND: it ended, or is broken. ERR_TIMEOUT: it said nothing. Blocking.
+ */
+int pump_first_bytes(const struct pump_stream *stream, int64_t timeout_ms,
+		     struct buf *ready, struct err *e);
 
 /*
  * Takes hijack and state, also when it fails. *ret_fd: CLOEXEC, non-blocking. Any

@@ -10,9 +10,8 @@
 #include "base/err.h"
 
 /*
- * An API server: single requests, lists and watches, by HTTP with connections used
- * again. Any thread; calls block, each within its time limit. follow.h keeps a list
- * up to date by these.
+ * Requests to an API server, by HTTP with connections used again. Any thread; calls
+ * block, each within its time limit.
  */
 struct kube_api;
 
@@ -36,6 +35,26 @@ char *kube_path(const struct kube_api *a, const char *fmt, ...)
 /* Appends &key=value (or ?key=value to what has no '?'), percent-encoded. */
 void kube_query_add(struct buf *path, const char *key, const char *value);
 
+/*
+ * One request, for lists and watches; c without our login and path, which are put
+ * to it. 0: an answer, of any status. One that is not taken (401) is made once more
+ * when there is a newer login. -1: no answer, or none that is whole, with words on
+ * where it was looked for; ERR_BUSY: stopped by c->stop_fd.
+ */
+int kube_attempt(struct kube_api *a, const struct http_call *c, struct http_answer *ret,
+		 struct err *e);
+
+/* The same for a request that leaves HTTP; *refusal: an answer that does not. */
+int kube_upgrade(struct kube_api *a, const struct http_upgrade *u, struct hijack **ret,
+		 struct http_answer *refusal, struct err *e);
+
+/*
+ * What an answer of 300 or more to a request means: *ret (may be NULL) and e, as of
+ * kube_status_err(); a 403 has words on what a role must allow. -1.
+ */
+int kube_refusal(const char *method, const char *path, const struct http_answer *answer,
+		 struct kube_status *ret, struct err *e);
+
 struct kube_call {
 	const char *method;
 	const char *path; /* from '/', with its query */
@@ -43,12 +62,13 @@ struct kube_call {
 	const char *content_type; /* of json; NULL: application/json */
 	int64_t timeout_ms;       /* of all tries together; 0: 30 s */
 	/*
-	 * A repeat does no harm, so a connection that broke, 429 (which always comes
-	 * before anything was done) and 5xx are tried again with growing pauses.
-	 * GET and DELETE are; a POST that creates by name is, when the caller takes
-	 * KUBE_EXISTS for "it may have been me" and looks.
+	 * A repeat does no harm, so a connection that broke and 5xx are tried again
+	 * with growing pauses. GET and DELETE are always; a POST that creates by name
+	 * may be, when the caller takes KUBE_EXISTS for "it may have been me" and
+	 * looks. 429 and 401 come before anything was done: any call is tried again.
 	 */
 	bool may_repeat;
+	const int *stop_fd;         /* readable: ends it at once, ERR_BUSY; NULL: none */
 	struct kube_status *status; /* filled with a refusal's details; NULL: none */
 };
 
@@ -58,42 +78,5 @@ struct kube_call {
  * words say where the server was looked for and what is wrong.
  */
 int kube_call(struct kube_api *a, const struct kube_call *c, json_t **ret, struct err *e);
-
-enum { KUBE_VERSION_MAX = 128 }; /* a resourceVersion; opaque */
-
-/*
- * All objects of a collection, page by page. item() is called for each, borrowed;
- * -1 with e filled ends it. begin() is called before the first page, again when the
- * list had to start anew because it took so long that its snapshot expired: what
- * was told before is void then.
- */
-struct kube_list {
-	const char *path;           /* may have a query */
-	const char *label_selector; /* NULL: none */
-	void (*begin)(void *arg);   /* NULL: none */
-	int (*item)(void *arg, json_t *object, struct err *e);
-	void *arg;
-	struct kube_status *status; /* as above */
-};
-int kube_list(struct kube_api *a, const struct kube_list *l,
-	      char ret_version[static KUBE_VERSION_MAX], struct err *e);
-
-enum kube_event { KUBE_ADDED, KUBE_MODIFIED, KUBE_DELETED, KUBE_BOOKMARK };
-
-/*
- * One watch, from `version` on, until the server ends it (about five minutes: 0, go
- * on from version, which is kept up to date) or stop_fd is readable (0). -1 with
- * status->reason KUBE_EXPIRED: list again. -1 otherwise: no answer, a refusal, or a
- * stream that broke; go on from version after a pause. Bookmarks are told too.
- */
-struct kube_watch {
-	const char *path, *label_selector;
-	int stop_fd; /* -1: none */
-	int (*event)(void *arg, enum kube_event what, json_t *object, struct err *e);
-	void *arg;
-	struct kube_status *status;
-};
-int kube_watch(struct kube_api *a, const struct kube_watch *w,
-	       char version[static KUBE_VERSION_MAX], struct err *e);
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef BACKEND_KUBERNETES_CREDENTIALS_H
 #define BACKEND_KUBERNETES_CREDENTIALS_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "conf/conf.h"
 #include "net/http.h"
@@ -43,19 +45,20 @@ const char *kube_credentials_path(const struct kube_credentials *c);  /* "" or "
  * own while others have been given a newer one.
  */
 struct kube_login {
-	struct http *http;          /* with the server's and the client's certificates */
-	const char *const *headers; /* Authorization, Impersonate-*; NULL-terminated */
+	struct http *http; /* with the server's and the client's certificates */
+	char **headers;    /* Authorization, Impersonate-*; NULL-terminated */
 };
 int kube_login_get(struct kube_credentials *c, const struct kube_login **ret,
 		   struct err *e);
 void kube_login_put(const struct kube_login *l); /* NULL is fine */
 
 /*
- * The server did not take that login (401), or its certificate was not the one that
- * our files vouch for: the next kube_login_get() reads all again. False: that has
- * been done already for a newer one than this within the last seconds, so a repeat
- * would be refused as well.
+ * The server did not take that login: 401 (is_401), or its certificate may not be
+ * the one that our files vouch for. The next kube_login_get() reads the files again,
+ * and after a 401 runs the plugin again, not more often than every ten seconds. When
+ * it answers with the same login, a repeat would be refused as well.
  */
-bool kube_login_refused(struct kube_credentials *c, const struct kube_login *l);
+void kube_login_refused(struct kube_credentials *c, const struct kube_login *l,
+			bool is_401);
 
 #endif

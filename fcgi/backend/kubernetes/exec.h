@@ -18,9 +18,9 @@ struct kube_exec {
 	const char *pod, *container; /* checked names */
 	const char *const *argv;     /* NULL-terminated; no shell */
 	/*
-	 * A stream that was handed out is over, however it came to that: what the
-	 * server said, or that it said nothing. NULL: not told. On the pump's thread;
-	 * arg outlives the pump.
+	 * A stream that was handed out is over, and not because its descriptor was
+	 * closed: what the server said of it, or that it said nothing. NULL: not told.
+	 * On the pump's thread; arg outlives the pump.
 	 */
 	void (*ended)(void *arg, const char *pod, const struct err *why);
 	void *arg;

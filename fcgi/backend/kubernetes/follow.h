@@ -2,7 +2,7 @@
 #ifndef BACKEND_KUBERNETES_FOLLOW_H
 #define BACKEND_KUBERNETES_FOLLOW_H
 
-#include "backend/kubernetes/api.h"
+#include "backend/kubernetes/collection.h"
 
 /*
  * A collection kept up to date: list, then watch from there, in a thread of its

@@ -158,6 +158,9 @@ static void read_details(struct kube_status *s, const json_t *details)
 		s->exit_code = read_exit_code(details);
 	if (s->reason == KUBE_NOT_FOUND && kind && strcmp(kind, "namespaces") == 0)
 		s->reason = KUBE_NO_NAMESPACE;
+	/* Two creations raced for the quota's counter: nothing was done. */
+	if (s->reason == KUBE_CONFLICT && kind && strcmp(kind, "resourcequotas") == 0)
+		s->reason = KUBE_BUSY;
 }
 
 static bool is_status(const json_t *v)

@@ -24,11 +24,11 @@ enum kube_reason {
 	KUBE_NOT_FOUND,    /* 404 */
 	KUBE_NO_NAMESPACE, /* 404, and what is missing is the namespace */
 	KUBE_EXISTS,       /* 409 AlreadyExists */
-	KUBE_CONFLICT,     /* 409: changed meanwhile, other uid, quota race */
+	KUBE_CONFLICT,     /* 409: changed meanwhile, other uid */
 	KUBE_EXPIRED,      /* 410: the resourceVersion or continue is too old */
 	KUBE_TOO_LARGE,    /* 413 */
 	KUBE_INVALID,      /* 400, 422 */
-	KUBE_BUSY,         /* 429, 503: again after retry_after_ms */
+	KUBE_BUSY,         /* 429, 503, quota races: again after retry_after_ms */
 	KUBE_TIMEOUT,      /* 504 and reason Timeout */
 	KUBE_INTERNAL,     /* other 5xx */
 	KUBE_EXIT,         /* the end of an exec: the program ended with exit_code */

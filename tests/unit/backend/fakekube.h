@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -251,7 +252,7 @@ static inline bool fakekube_read_request(int fd, struct buf *b)
 {
 	const char *end = NULL, *length;
 	size_t want = 0;
-	char part[16384];
+	char part[8192];
 	ssize_t n;
 
 	for (;;) {
