@@ -174,7 +174,7 @@ static const struct conf_row engines[] = {
 };
 
 static const struct conf_row kubernetes[] = {
-	PATH("KUBECONFIG", kubeconfig, "",
+	TEXT("KUBECONFIG", kubeconfig, "", check_plain_path, "path",
 	     "A kubeconfig file. Empty: the service account of the pod the server runs "
 	     "in."),
 	TEXT("KUBERNETES_CONTEXT", kube_context, "", NULL, "name",
@@ -201,7 +201,7 @@ static const struct conf_row kubernetes[] = {
 	     "comma list", "Secrets of the namespace that the image is pulled with."),
 	TEXT("KUBERNETES_PRIORITY_CLASS", kube_priority_class, "", check_kube_subdomain,
 	     "name", "PriorityClass of sandboxes."),
-	PATH("KUBERNETES_POD_TEMPLATE", kube_pod_template, "",
+	TEXT("KUBERNETES_POD_TEMPLATE", kube_pod_template, "", check_plain_path, "path",
 	     "A file with metadata and spec of a pod, YAML or JSON, for everything "
 	     "else; see kubernetes.md for what wins."),
 	TEXT("KUBERNETES_VOLUME_SIZE", kube_volume_size, "", check_kube_quantity,

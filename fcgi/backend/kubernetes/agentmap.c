@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/kubernetes/agentmap.h"
 
-#include <elf.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backend/agentfile.h"
 #include "backend/kubernetes/configmap.h"
+#include "backend/kubernetes/elfarch.h"
 #include "base/auto.h"
 #include "base/base64.h"
 #include "base/clock.h"
@@ -21,11 +21,6 @@ enum {
 	CONFIGMAP_MAX = 1 << 20, /* bytes that a ConfigMap may hold */
 	LOOK_AGAIN_MS = 30000,
 };
-
-static const struct {
-	const char *name;
-	uint16_t machine; /* of ELF */
-} arches[ARCHES] = {{"amd64", EM_X86_64}, {"arm64", EM_AARCH64}};
 
 struct agent {
 	const char *arch;
@@ -44,22 +39,6 @@ struct agentmap {
 	int64_t looked_at; /* 0: never */
 };
 
-const char *agentmap_elf_arch(const void *p, size_t n)
-{
-	const unsigned char *h = p;
-	unsigned machine;
-	size_t i;
-
-	if (n < 20 || memcmp(h, ELFMAG, SELFMAG) != 0 || h[EI_CLASS] != ELFCLASS64 ||
-	    h[EI_DATA] != ELFDATA2LSB)
-		return NULL;
-	machine = h[18] | (unsigned)h[19] << 8;
-	for (i = 0; i < ARCHES; i++)
-		if (arches[i].machine == machine)
-			return arches[i].name;
-	return NULL;
-}
-
 /* ---- the programs */
 
 static const struct agent *agent_of(const struct agentmap *m, const char *arch)
@@ -74,7 +53,7 @@ static const struct agent *agent_of(const struct agentmap *m, const char *arch)
 
 static int add(struct agentmap *m, const struct buf *program, struct err *e)
 {
-	const char *arch = agentmap_elf_arch(program->p, program->len);
+	const char *arch = elfarch(program->p, program->len);
 	AUTO_BUF text = BUF_INIT((size_t)2 * CONFIGMAP_MAX);
 	char hex[SHA256_HEX_LEN + 1];
 	struct agent *a;

@@ -48,7 +48,4 @@ const char *agentmap_owner_name(const struct agentmap *m);
 /* Removes the owner, and with it all that it owns. */
 int agentmap_remove(struct agentmap *m, struct err *e);
 
-/* The architecture of a program in ELF format; NULL: another one. Pure. */
-const char *agentmap_elf_arch(const void *p, size_t n);
-
 #endif

@@ -172,7 +172,8 @@ static void set_fingerprint(struct podspec *s, const struct caps *caps)
 	buf_printf(&text, "kubernetes %s %d %llx %s %d %lld ", c->network_mode,
 		   c->no_new_privileges, (unsigned long long)caps->bits,
 		   c->sandbox_runtime, c->read_only, (long long)c->disk_mb);
-	json_dump_buf(s->tmpl, &text);
+	if (s->tmpl)
+		json_dump_buf(s->tmpl, &text);
 	sha256_hex(text.p, text.len, hex);
 	s->fingerprint = xstrndup(hex, 16);
 }
@@ -376,7 +377,8 @@ static json_t *container_of_ours(const struct podspec *s, const struct podspec_a
 /* What of a template's does not count: it would change what the agent is. */
 static json_t *taken_away(const struct podspec *s)
 {
-	return json_must(json_pack("{s:{s:[{s:s,s:n,s:n,s:n,s:n,s:n}]}}", "spec",
+	return json_must(json_pack("{s:{s:n,s:n},s:{s:[{s:s,s:n,s:n,s:n,s:n,s:n}]}}",
+				   "metadata", "namespace", "generateName", "spec",
 				   "containers", "name", s->conf->kube_container,
 				   "securityContext", "args", "livenessProbe",
 				   "readinessProbe", "startupProbe"));
