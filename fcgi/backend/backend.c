@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/docker/docker.h"
+#include "backend/kubernetes/kubernetes.h"
 #include "backend/local/local.h"
 #include "base/buf.h"
 #include "base/id.h"
@@ -13,7 +14,8 @@
 
 enum { WARM_HEX = 12 };
 
-static const struct backend_ops *const backends[] = {&backend_local, &backend_docker};
+static const struct backend_ops *const backends[] = {&backend_local, &backend_docker,
+						     &backend_kubernetes};
 
 const struct backend_ops *backend_find(const char *name)
 {

@@ -224,16 +224,6 @@ int check_patterns(const char *v, struct err *e)
 	return 0;
 }
 
-int check_backend(const char *v, struct err *e)
-{
-	if (strcmp(v, "kubernetes") == 0)
-		return err_set(e, ERR_INVALID,
-			       "the %s backend is not part of this version; use local or "
-			       "docker",
-			       v);
-	return 0;
-}
-
 int check_network(const char *v, struct err *e)
 {
 	if (strcmp(v, "host") == 0)

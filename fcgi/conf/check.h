@@ -20,7 +20,6 @@ int check_mirror(const char *v, struct err *e);
 int check_suite(const char *v, struct err *e);
 int check_caps(const char *v, struct err *e);
 int check_patterns(const char *v, struct err *e);
-int check_backend(const char *v, struct err *e);
 int check_network(const char *v, struct err *e);
 int check_docker_host(const char *v, struct err *e);
 int check_plain_path(const char *v, struct err *e);

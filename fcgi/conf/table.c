@@ -84,8 +84,7 @@ static const struct conf_row general[] = {
 };
 
 static const struct conf_row sandboxes[] = {
-	CHOICE("SANDBOX_BACKEND", backend, "local", "local|docker|kubernetes",
-	       check_backend,
+	CHOICE("SANDBOX_BACKEND", backend, "local", "local|docker|kubernetes", NULL,
 	       "What runs the sandboxes: this machine itself, a Docker-compatible "
 	       "engine, or a Kubernetes cluster."),
 	TEXT("SANDBOX_IMAGE", image, "default", check_image, "name",

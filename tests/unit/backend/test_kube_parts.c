@@ -429,7 +429,7 @@ static void settings_of_the_cluster_are_in_the_pod(void **state)
 		"'ephemeral-storage':'100Mi','cpu':'1500m','memory':'256Mi'}}}]}}");
 	static const char *const env[][2] = {
 		{"SANDBOX_IMAGE", "r.example/i:1"},
-		{"SANDBOX_BACKEND", "docker"}, /* its check lets such images pass */
+		{"SANDBOX_BACKEND", "kubernetes"},
 		{"SANDBOX_RUNTIME", "gvisor"},
 		{"SANDBOX_DISK_MB", "1000"},
 		{"SANDBOX_READ_ONLY", "true"},

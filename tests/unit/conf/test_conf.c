@@ -136,7 +136,7 @@ static const struct {
 	{"SANDBOX_NETWORK_MODE", "host", "reaches the host's own services"},
 	{"SANDBOX_NETWORK_MODE", "vlan", "the local backend has bridge and none"},
 	{"SANDBOX_NETWORK_MODE", "container:x", "name of a network"},
-	{"SANDBOX_BACKEND", "kubernetes", "not part of this version"},
+	{"SANDBOX_BACKEND", "podman", "local|docker|kubernetes"},
 	{"SANDBOX_IMAGE", "registry:5000/x", "name of a folder"},
 	{"SANDBOX_IMAGE", "a b", "name of an image"},
 	{"DOCKER_HOST", "/var/run/docker.sock", "unix:///path"},
