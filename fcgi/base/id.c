@@ -3,10 +3,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "base/clock.h"
 
 void id_random_bytes(void *out, size_t n)
 {
@@ -48,10 +49,15 @@ void id_random_hex(char *out, size_t hex_len)
 
 void id_new_run(char out[static ID_RUN_LEN + 1])
 {
-	char hex[ID_HEX_LEN + 1];
+	enum { TIME_BYTES = 6, TIME_BITS = 8 * TIME_BYTES };
+	unsigned char raw[ID_HEX_LEN / 2];
+	int64_t now = clock_now_ms();
 
-	id_random_hex(hex, ID_HEX_LEN);
-	snprintf(out, ID_RUN_LEN + 1, "run_%s", hex);
+	for (int i = 0; i < TIME_BYTES; i++)
+		raw[i] = (unsigned char)(now >> (TIME_BITS - 8 * (i + 1)));
+	id_random_bytes(raw + TIME_BYTES, sizeof raw - TIME_BYTES);
+	memcpy(out, "run_", 4);
+	id_hex_encode(raw, sizeof raw, out + 4);
 }
 
 void id_new_session(char out[static ID_HEX_LEN + 1])

@@ -19,7 +19,11 @@ void id_random_bytes(void *out, size_t n);
 /* hex_len lower-case hex digits (an even number, at most 128) and a NUL. */
 void id_random_hex(char *out, size_t hex_len);
 
-/* "run_" + 32 hex digits and a NUL. */
+/*
+ * "run_" + 32 hex digits and a NUL: 48 bits of milliseconds since the epoch, then 80
+ * random ones. New ids sort after old ones, so a new run goes to the end of every index
+ * and not somewhere into its middle.
+ */
 void id_new_run(char out[static ID_RUN_LEN + 1]);
 
 /* 32 hex digits and a NUL. */
