@@ -27,4 +27,7 @@ void fs_message(struct fs *f, const struct ap_msg *m, struct out *o);
 bool fs_put_next(struct fs *f, struct out *o);
 void fs_reset(struct fs *f);
 
+/* Would a listing of this folder find nothing now? Not sure: false. */
+bool fs_is_empty(const char *root);
+
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/fs.h"
 #include "agent/fsreq.h"
 #include "agent/path.h"
 
@@ -124,6 +125,11 @@ static size_t put_name(struct fs_request *r, const char *name, uint8_t *dst, siz
 	return ap_entry_put(dst, cap, &e);
 }
 
+static bool is_dots(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
 static size_t put_entries(struct fs_request *r, uint8_t *dst, size_t cap)
 {
 	size_t used = 0;
@@ -133,7 +139,7 @@ static size_t put_entries(struct fs_request *r, uint8_t *dst, size_t cap)
 		d = readdir(r->levels[r->depth - 1].dir);
 		if (!d)
 			closedir(r->levels[--r->depth].dir);
-		else if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+		else if (!is_dots(d->d_name))
 			used += put_name(r, d->d_name, dst + used, cap - used);
 	}
 	return used;
@@ -179,4 +185,26 @@ void fslist_start(struct fs_request *r, const struct ap_fs_list *m)
 	error = push(r, fd, 0);
 	if (error)
 		fsreq_fail(r, error);
+}
+
+bool fs_is_empty(const char *root)
+{
+	int fd = path_open_root(root, false);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *d;
+
+	if (!dir) {
+		bool is_missing = fd < 0 && errno == ENOENT;
+
+		if (fd >= 0)
+			close(fd);
+		return is_missing;
+	}
+	do {
+		errno = 0;
+		d = readdir(dir);
+	} while (d && is_dots(d->d_name));
+	bool is_empty = !d && errno == 0;
+	closedir(dir);
+	return is_empty;
 }

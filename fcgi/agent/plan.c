@@ -29,12 +29,9 @@ void plan_begin(struct plan *p, const struct ap_start *head, bool discard)
 	p->need = (size_t)head->strings_bytes + head->script_bytes;
 	if (discard)
 		return;
-	p->data = mmap(NULL, p->need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
-	if (p->data == MAP_FAILED) {
-		p->data = NULL;
+	p->data = malloc(p->need);
+	if (!p->data)
 		fail(p, AP_STAGE_MEMORY, ENOMEM);
-	}
 }
 
 bool plan_add(struct plan *p, struct ap_bytes bytes)
@@ -191,8 +188,7 @@ bool plan_finish(struct plan *p)
 
 void plan_release(struct plan *p)
 {
-	if (p->data)
-		munmap(p->data, p->need);
+	free(p->data);
 	free(p->argv);
 	free(p->envp);
 	free(p->text);

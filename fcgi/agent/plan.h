@@ -14,7 +14,7 @@
  */
 struct plan {
 	struct ap_start head;
-	uint8_t *data; /* mapped; NULL: the bytes are only counted */
+	uint8_t *data; /* NULL: the bytes are only counted */
 	size_t need, got;
 	/* filled by plan_finish() */
 	char *cwd;

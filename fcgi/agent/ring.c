@@ -4,11 +4,20 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "wire/agentproto.h"
+
+/* Rings of the usual size that were given back, so that a short command needs no map. */
+enum { SPARES_MAX = 4 };
+static uint8_t *spares[SPARES_MAX];
+static size_t nspares;
+
 int ring_init(struct ring *r, size_t size)
 {
 	void *p = NULL;
 
-	if (size > 0) {
+	if (size == AP_RING_MAX && nspares > 0) {
+		p = spares[--nspares];
+	} else if (size > 0) {
 		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			 -1, 0);
 		if (p == MAP_FAILED)
@@ -18,10 +27,22 @@ int ring_init(struct ring *r, size_t size)
 	return 0;
 }
 
+static void give_back(struct ring *r)
+{
+	if (r->size != AP_RING_MAX || nspares == SPARES_MAX) {
+		munmap(r->p, r->size);
+		return;
+	}
+	/* Nobody's memory while it is spare; what was never written has none. */
+	if (r->end > 0)
+		madvise(r->p, r->size, MADV_DONTNEED);
+	spares[nspares++] = r->p;
+}
+
 void ring_release(struct ring *r)
 {
 	if (r->p)
-		munmap(r->p, r->size);
+		give_back(r);
 	*r = (struct ring){.p = NULL, .base = r->base, .end = r->end};
 }
 

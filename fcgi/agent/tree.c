@@ -260,19 +260,35 @@ void tree_kill(const struct tree *t)
 	tree_signal(t, SIGKILL);
 }
 
+/* Our children's pids as text; its length, -1: not to be had, or too many. */
+static ssize_t read_children(char *dst, size_t cap)
+{
+	static int fd = -1; /* opened once: this is asked at the end of each command */
+	char path[64];
+	ssize_t n;
+
+	if (fd < 0) {
+		snprintf(path, sizeof(path), "/proc/self/task/%d/children",
+			 (int)getpid());
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	n = fd < 0 ? -1 : pread(fd, dst, cap - 1, 0);
+	if (n < 0 || n == (ssize_t)cap - 1)
+		return -1;
+	dst[n] = '\0';
+	return n;
+}
+
 bool tree_has_orphan(const struct tree *t)
 {
-	char path[64], text[8192];
+	char text[8192];
 	const char *p = text;
 	struct proc one;
 	char *end;
-	ssize_t n;
 	long pid;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	n = read_proc(AT_FDCWD, path, text, sizeof(text));
-	if (n < 0 || n == (ssize_t)sizeof(text) - 1)
-		return true; /* not to be had, or too many: have them counted */
+	if (read_children(text, sizeof(text)) < 0)
+		return true; /* have them counted */
 	for (;;) {
 		pid = strtol(p, &end, 10);
 		if (end == p)

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -154,8 +156,8 @@ static int find_passwd(uid_t uid, const char *path, struct user *ret)
 	return 0;
 }
 
-int users_find(uid_t uid, const char *passwd_path, const char *group_path,
-	       struct user *ret)
+static int look_up(uid_t uid, const char *passwd_path, const char *group_path,
+		   struct user *ret)
 {
 	struct text all = {NULL, 0}, line;
 	struct user u;
@@ -172,5 +174,64 @@ int users_find(uid_t uid, const char *passwd_path, const char *group_path,
 		munmap(p, USERS_FILE_MAX);
 	}
 	*ret = u;
+	return 0;
+}
+
+/* A file as it was when it was read. */
+struct stamp {
+	bool is_there;
+	struct stat st;
+};
+
+static struct stamp stamp_of(const char *path)
+{
+	struct stamp s = {0};
+
+	s.is_there = stat(path, &s.st) == 0;
+	return s;
+}
+
+static bool is_same(const struct stamp *a, const struct stamp *b)
+{
+	return a->is_there == b->is_there &&
+	       (!a->is_there ||
+		(a->st.st_dev == b->st.st_dev && a->st.st_ino == b->st.st_ino &&
+		 a->st.st_size == b->st.st_size &&
+		 a->st.st_ctim.tv_sec == b->st.st_ctim.tv_sec &&
+		 a->st.st_ctim.tv_nsec == b->st.st_ctim.tv_nsec));
+}
+
+/* A change within the clock tick of the last one would not show: wait it out. */
+static bool is_settled(const struct stamp *s)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return !s->is_there || now.tv_sec - s->st.st_ctim.tv_sec > 1;
+}
+
+int users_find(uid_t uid, const char *passwd_path, const char *group_path,
+	       struct user *ret)
+{
+	static struct known {
+		bool is_known;
+		struct stamp passwd, group;
+		struct user user;
+	} known[2]; /* root, and the one that runs the commands */
+	struct known *k = &known[uid != 0];
+	struct stamp passwd = stamp_of(passwd_path), group = stamp_of(group_path);
+
+	if (k->is_known && k->user.uid == uid && is_same(&k->passwd, &passwd) &&
+	    is_same(&k->group, &group)) {
+		*ret = k->user;
+		return 0;
+	}
+	k->is_known = false;
+	if (look_up(uid, passwd_path, group_path, &k->user) < 0)
+		return -1;
+	k->passwd = passwd; /* from before the reading: a change since then shows */
+	k->group = group;
+	k->is_known = is_settled(&passwd) && is_settled(&group);
+	*ret = k->user;
 	return 0;
 }

@@ -8,7 +8,8 @@
 /*
  * Who a command runs as, from the image's /etc/passwd and /etc/group. Both are
  * read by hand: a static libc has no NSS, and the files belong to the sandbox,
- * so they may say anything. Only the first USERS_FILE_MAX bytes count.
+ * so they may say anything. Only the first USERS_FILE_MAX bytes count. What was found
+ * is used again until one of the files has changed.
  */
 enum { USERS_FILE_MAX = 256 * 1024, USERS_GROUPS_MAX = 64, USERS_FIELD_MAX = 256 };
 

@@ -481,8 +481,8 @@ static void nothing_is_left_of_all_that(void **state)
 
 	(void)state;
 	/* 0 zombies; stdio, listener, epoll, timer, signals, two of null, connection
-	 * and the two pipes of this command. */
-	assert_string_equal(r.out[0], "0\n12\n");
+	 * the list of children and the two pipes of this command. */
+	assert_string_equal(r.out[0], "0\n13\n");
 	result_free(&r);
 }
 

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "agent/fs.h"
 #include "agent/ring.h"
 #include "agent/users.h"
 
@@ -100,6 +102,53 @@ static void users_are_found_with_their_groups(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
+/* ctime cannot be set: only waiting makes a file old enough to be remembered. */
+static void a_user_that_was_found_is_looked_up_again_after_a_change(void **state)
+{
+	static const char before[] = "sandbox:x:1000:1000::/home/a:/bin/sh\n";
+	static const char after[] = "sandbox:x:1000:1000::/home/b:/bin/sh\n";
+	struct user u;
+
+	(void)state;
+	put(passwd, before, sizeof(before) - 1);
+	put(group, "", 0);
+	usleep(2100 * 1000);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(users_find(1000, passwd, group, &u), 0);
+		assert_string_equal(u.home, "/home/a");
+	}
+	put(passwd, after, sizeof(after) - 1); /* as long, the same file */
+	assert_int_equal(users_find(1000, passwd, group, &u), 0);
+	assert_string_equal(u.home, "/home/b");
+	assert_int_equal(users_find(1001, passwd, group, &u), -1);
+	unlink(passwd);
+	assert_int_equal(users_find(1000, passwd, group, &u), -1);
+}
+
+static void only_a_folder_with_nothing_in_it_is_empty(void **state)
+{
+	char dir[] = "/tmp/agent-empty-XXXXXX", path[64], link[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_true(fs_is_empty(dir));
+	snprintf(link, sizeof(link), "%s.link", dir);
+	assert_int_equal(symlink(dir, link), 0);
+	assert_false(fs_is_empty(link)); /* a listing says what is wrong with it */
+	unlink(link);
+	snprintf(path, sizeof(path), "%s/.hidden", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_false(fs_is_empty(dir));
+	rmdir(path);
+	assert_true(fs_is_empty(dir));
+	put(path, "x", 1);
+	assert_false(fs_is_empty(dir));
+	assert_false(fs_is_empty(path));
+	unlink(path);
+	rmdir(dir);
+	assert_true(fs_is_empty(dir)); /* missing: a listing finds nothing either */
+}
+
 static void hostile_user_files_do_no_harm(void **state)
 {
 	size_t n = 2 << 20;
@@ -142,7 +191,9 @@ int main(void)
 		cmocka_unit_test(a_ring_keeps_the_order_over_its_edge),
 		cmocka_unit_test(a_ring_draws_offsets_into_its_range),
 		cmocka_unit_test(users_are_found_with_their_groups),
+		cmocka_unit_test(a_user_that_was_found_is_looked_up_again_after_a_change),
 		cmocka_unit_test(hostile_user_files_do_no_harm),
+		cmocka_unit_test(only_a_folder_with_nothing_in_it_is_empty),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
