@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/fs.h"
 #include "agent/spawn.h"
 #include "base/auto.h"
 
@@ -18,6 +19,7 @@ enum {
 	DRAIN_TOTAL_US = 500 * 1000,
 	KILL_AGAIN_US = 20 * 1000,
 	KILL_ROUNDS = 100,
+	TELL_US = 5 * 1000, /* most commands that matter for speed are over by then */
 };
 
 struct command *command_find(struct commands *all, const struct ap_id *id)
@@ -95,8 +97,10 @@ static void end(struct command *c)
 		drain_start(c->all->loop, fd);
 	}
 	close_stdin(c);
+	if (fs_is_empty(AP_ARTIFACTS))
+		c->exit.flags |= AP_EXIT_NO_ARTIFACTS;
 	fill_exit(c);
-	c->timeout_at = c->kill_at = c->silence_at = c->drain_at = 0;
+	c->timeout_at = c->kill_at = c->silence_at = c->drain_at = c->tell_at = 0;
 	c->state = AP_ENDED;
 }
 
@@ -262,6 +266,7 @@ static void start(struct command *c, struct plan *p)
 		return;
 	}
 	c->started_us = now_us();
+	c->tell_at = c->started_us + TELL_US;
 	c->kill_grace_ms = p->head.kill_grace_ms;
 	if (p->head.timeout_ms)
 		c->timeout_at = c->started_us + (uint64_t)p->head.timeout_ms * 1000;
@@ -436,6 +441,8 @@ void commands_reap(struct commands *all)
 
 static void tick(struct command *c, uint64_t now)
 {
+	if (c->tell_at && now >= c->tell_at)
+		c->tell_at = 0;
 	if (c->timeout_at && now >= c->timeout_at)
 		kill_begin(c, AP_EXIT_TIMED_OUT, c->kill_grace_ms);
 	if (c->kill_at && now >= c->kill_at)
@@ -446,16 +453,17 @@ static void tick(struct command *c, uint64_t now)
 /* When this command next needs a look, 0: only when something happens. */
 static uint64_t deadline(const struct command *c)
 {
-	const uint64_t times[] = {c->timeout_at, c->kill_at, c->silence_at, c->drain_at};
+	const uint64_t times[] = {c->tell_at, c->timeout_at, c->kill_at, c->silence_at,
+				  c->drain_at};
 	bool blocked = c->streams[0].is_blocked || c->streams[1].is_blocked;
 	bool killing = c->is_killing && !c->is_killed;
 	uint64_t at = 0;
 
 	if (c->state == AP_ENDED)
 		return 0;
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
 		/* The drain waits for room, or for the tree to be gone. */
-		if (i >= 2 && (blocked || killing))
+		if (i >= 3 && (blocked || killing))
 			break;
 		if (times[i] && (!at || times[i] < at))
 			at = times[i];

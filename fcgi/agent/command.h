@@ -35,6 +35,7 @@ struct command {
 	uint64_t started_us, exited_us;
 	/* monotonic times, 0: none */
 	uint64_t timeout_at, kill_at, silence_at, drain_at;
+	uint64_t tell_at; /* STARTED may wait for other news until then; 0: due */
 	uint32_t kill_grace_ms;
 	unsigned kill_rounds;
 	bool is_killing, is_killed; /* TERM was sent; the tree is gone or given up */

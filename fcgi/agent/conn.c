@@ -245,7 +245,8 @@ static void dispatch(struct conn *n, const struct ap_msg *m)
 
 	if (!n->said_hello) {
 		n->said_hello = m->type == AP_HELLO;
-		if (n->said_hello && !ap_version(&m->u.hello)) {
+		n->version = n->said_hello ? ap_version(&m->u.hello) : 0;
+		if (n->said_hello && !n->version) {
 			conn_bye(n, AP_BYE_VERSION);
 			return;
 		}
@@ -340,13 +341,25 @@ static void put_exit(struct conn *n, struct command *c)
 	struct ap_msg m = {.type = AP_EXIT, .u.exit = c->exit};
 
 	c->told_exit = true;
+	if (n->version < 2)
+		m.u.exit.flags &= AP_EXIT_FLAGS_V1;
 	out_put(&n->out, &m);
+}
+
+static bool has_news(const struct command *c)
+{
+	return c->state == AP_ENDED || c->told_stdin != c->stdin_ring.base ||
+	       c->streams[AP_STDOUT].ring.end > c->streams[AP_STDOUT].sent ||
+	       c->streams[AP_STDERR].ring.end > c->streams[AP_STDERR].sent;
 }
 
 /* One frame at most; false when nothing is owed. */
 static bool put_owed(struct conn *n, struct command *c)
 {
 	if (!c->told_start) {
+		/* A short command says all it has to say at once. */
+		if (c->tell_at && !has_news(c))
+			return false;
 		put_started(n, c);
 		return true;
 	}

@@ -25,7 +25,8 @@ struct conn {
 	struct plan plan; /* the start that is being received */
 	bool in_start, is_duplicate;
 	bool said_hello, is_resumed;
-	size_t turn; /* which command is asked first */
+	unsigned version; /* both speak it; valid after hello */
+	size_t turn;      /* which command is asked first */
 };
 
 void conn_init(struct conn *n, struct loop *l, struct commands *all);

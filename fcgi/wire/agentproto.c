@@ -587,16 +587,16 @@ struct ap_msg ap_hello_init(void)
 	struct ap_msg m = {.type = AP_HELLO};
 
 	memcpy(m.u.hello.magic, AP_MAGIC, 8);
-	m.u.hello.version_min = AP_VERSION;
+	m.u.hello.version_min = AP_VERSION_MIN;
 	m.u.hello.version_max = AP_VERSION;
 	return m;
 }
 
 unsigned ap_version(const struct ap_hello *theirs)
 {
-	if (theirs->version_min > AP_VERSION || theirs->version_max < AP_VERSION)
+	if (theirs->version_min > AP_VERSION || theirs->version_max < AP_VERSION_MIN)
 		return 0;
-	return AP_VERSION;
+	return theirs->version_max < AP_VERSION ? theirs->version_max : AP_VERSION;
 }
 
 bool ap_id_equal(const struct ap_id *a, const struct ap_id *b)

@@ -25,7 +25,8 @@
  * (never the agent); commands go on and are resumed by the next one.
  */
 enum {
-	AP_VERSION = 1,
+	AP_VERSION = 2,
+	AP_VERSION_MIN = 1,
 	AP_HEADER = 8,
 	AP_PAYLOAD_MAX = 65536,
 	AP_FRAME_MAX = AP_HEADER + AP_PAYLOAD_MAX,
@@ -42,7 +43,8 @@ enum {
 	AP_LIST_DEPTH_MAX = 64,
 };
 static const uint64_t AP_OFFSET_MAX = UINT64_C(1) << 60; /* any size or offset */
-#define AP_MAGIC "MCPSBXAG"                              /* 8 bytes, the first of HELLO */
+#define AP_MAGIC     "MCPSBXAG"                          /* 8 bytes, the first of HELLO */
+#define AP_ARTIFACTS "/artifacts" /* what is copied out after a run */
 
 enum ap_type {
 	AP_HELLO = 1, /* both ways, first */
@@ -211,7 +213,9 @@ enum ap_exit_flags {
 	AP_EXIT_STDERR_TRUNCATED = 8,
 	AP_EXIT_OUTPUT_OPEN = 16,  /* the drain's time was up; someone held the pipe */
 	AP_EXIT_NO_PROCESSES = 32, /* timed out while no process could be started */
-	AP_EXIT_FLAGS_ALL = 63,
+	AP_EXIT_FLAGS_V1 = 63,
+	AP_EXIT_NO_ARTIFACTS = 64, /* AP_ARTIFACTS is empty or missing; since version 2 */
+	AP_EXIT_FLAGS_ALL = 127,
 };
 
 /* Sent after the last OUTPUT; the runner has all of it when its own offsets are
@@ -401,9 +405,9 @@ size_t ap_known_put(void *dst, size_t cap, const struct ap_known *m);
 size_t ap_offsets_put(void *dst, size_t cap, const struct ap_offsets *m);
 size_t ap_entry_put(void *dst, size_t cap, const struct ap_entry *m);
 
-/* A HELLO of this version, with no list and a zero boot id. */
+/* A HELLO of ours, with no list and a zero boot id. */
 struct ap_msg ap_hello_init(void);
-/* The version both speak; 0: none. */
+/* The newest version both speak; 0: none. */
 unsigned ap_version(const struct ap_hello *theirs);
 
 bool ap_id_equal(const struct ap_id *a, const struct ap_id *b);

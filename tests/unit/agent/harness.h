@@ -45,7 +45,7 @@ struct result {
 	char *out[AP_STREAM_COUNT];
 	uint64_t len[AP_STREAM_COUNT], room[AP_STREAM_COUNT];
 	struct ap_exit exit;
-	bool is_started, is_ended, is_gone;
+	bool is_started, is_ended, is_gone, no_artifacts;
 	uint64_t took_us;
 };
 
@@ -64,8 +64,9 @@ static struct {
 	pid_t pid;
 	char dir[64], socket[100], binary[512];
 	uint32_t next_index;
-	bool own_socket;    /* the agent makes it, the client comes through connect */
-	bool drop_cap_kill; /* start the agent without it */
+	uint16_t hello_version; /* the newest the client says it speaks; 0: as it is */
+	bool own_socket;        /* the agent makes it, the client comes through connect */
+	bool drop_cap_kill;     /* start the agent without it */
 	struct client c;
 } h;
 
@@ -216,6 +217,8 @@ static inline void client_connect_only(void)
 	assert_int_equal(m.type, AP_HELLO);
 	h.c.hello = m.u.hello;
 	m = ap_hello_init();
+	if (h.hello_version)
+		m.u.hello.version_max = h.hello_version;
 	client_send(&m);
 }
 
@@ -317,6 +320,9 @@ static inline void result_take(struct result *r, const struct ap_msg *m)
 		r->is_gone = true;
 	} else if (m->type == AP_EXIT && ap_id_equal(&m->u.exit.id, &r->id)) {
 		r->exit = m->u.exit;
+		/* As the machine is, which is of no concern to most. */
+		r->no_artifacts = r->exit.flags & AP_EXIT_NO_ARTIFACTS;
+		r->exit.flags &= AP_EXIT_FLAGS_V1;
 		r->is_ended = true;
 	} else if (m->type == AP_OUTPUT && ap_id_equal(&o->id, &r->id)) {
 		uint64_t *len = &r->len[o->stream], *room = &r->room[o->stream];

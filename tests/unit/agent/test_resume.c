@@ -296,6 +296,82 @@ static void random_bytes_never_hurt(void **state)
 	result_free(&r);
 }
 
+/* What a short command has to say comes at once, and wakes the runner once. */
+static void a_short_command_is_told_in_one_go(void **state)
+{
+	const char *argv[] = {"true", NULL};
+	struct command_spec s = {.argv = argv};
+	struct pollfd p;
+	struct ap_msg m;
+	uint8_t buf[512];
+	int in_one = 0;
+
+	(void)state;
+	client_connect(NULL, 0);
+	for (int i = 0; i < 10; i++) {
+		struct ap_id id = next_id();
+		size_t used = 0;
+		ssize_t n;
+
+		sync_agent();
+		send_start(&s, id);
+		p = (struct pollfd){.fd = h.c.fd, .events = POLLIN};
+		assert_int_equal(poll(&p, 1, 5000), 1);
+		n = recv(h.c.fd, buf, sizeof(buf), MSG_PEEK);
+		assert_int_equal(ap_decode(buf, (size_t)n, AP_FROM_AGENT, &m, &used),
+				 AP_OK);
+		assert_int_equal(m.type, AP_STARTED);
+		in_one += ap_decode(buf + used, (size_t)n - used, AP_FROM_AGENT, &m,
+				    &used) == AP_OK &&
+			  m.type == AP_EXIT;
+		while (client_next(&m, 5000) && m.type != AP_EXIT)
+			;
+		send_forget(&id);
+	}
+	assert_true(in_one > 0); /* all, but on a machine that is very busy */
+}
+
+static void a_long_command_is_told_to_have_started(void **state)
+{
+	const char *argv[] = {"sleep", "30", NULL};
+	struct command_spec s = {.argv = argv};
+	struct result r = {.id = next_id()};
+	struct ap_msg m;
+
+	(void)state;
+	client_connect(NULL, 0);
+	send_start(&s, r.id);
+	assert_true(client_next(&m, 5000));
+	assert_int_equal(m.type, AP_STARTED);
+	send_cancel(&r.id, 0);
+	await_exit(&r);
+	forget(&r.id);
+	result_free(&r);
+}
+
+/* On a machine without /artifacts; what "empty" is: test_parts.c. */
+static void only_a_runner_that_knows_is_told_of_no_artifacts(void **state)
+{
+	struct ap_msg m = {.type = AP_RESUME};
+	struct result r;
+
+	(void)state;
+	if (access(AP_ARTIFACTS, F_OK) == 0)
+		skip();
+	client_connect(NULL, 0);
+	r = run_sh("true");
+	assert_true(r.no_artifacts);
+	result_free(&r);
+	h.hello_version = 1;
+	client_connect_only();
+	client_send(&m);
+	r = run_sh("true");
+	assert_false(r.no_artifacts);
+	result_free(&r);
+	h.hello_version = 0;
+	client_connect(NULL, 0);
+}
+
 static void the_number_of_commands_is_bounded(void **state)
 {
 	const char *argv[] = {"true", NULL};
@@ -341,6 +417,9 @@ int main(void)
 		cmocka_unit_test(a_new_connection_evicts_the_old),
 		cmocka_unit_test(a_bad_frame_ends_the_connection_only),
 		cmocka_unit_test(random_bytes_never_hurt),
+		cmocka_unit_test(a_short_command_is_told_in_one_go),
+		cmocka_unit_test(a_long_command_is_told_to_have_started),
+		cmocka_unit_test(only_a_runner_that_knows_is_told_of_no_artifacts),
 		cmocka_unit_test(the_number_of_commands_is_bounded),
 	};
 

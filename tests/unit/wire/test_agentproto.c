@@ -383,6 +383,10 @@ static void versions_meet_or_not(void **state)
 	assert_int_equal(ap_version(&m.u.hello), AP_VERSION);
 	m.u.hello.version_min = AP_VERSION + 1;
 	assert_int_equal(ap_version(&m.u.hello), 0);
+	m.u.hello.version_min = m.u.hello.version_max = AP_VERSION_MIN;
+	assert_int_equal(ap_version(&m.u.hello), AP_VERSION_MIN);
+	m.u.hello.version_min = m.u.hello.version_max = AP_VERSION_MIN - 1;
+	assert_int_equal(ap_version(&m.u.hello), 0);
 }
 
 int main(void)
