@@ -226,15 +226,28 @@ static bool ask(struct ticket *t, enum mcp_next *next)
 	return false;
 }
 
-/* Watch first, look second: an end in between is heard of (edge/watch.h). */
+static int look(struct ticket *t, const char *run_id, enum store_run_state *ret,
+		struct err *e)
+{
+	return store_read_run_state(t->edge->reader, STORE_TENANT_DEFAULT, run_id, ret,
+				    e);
+}
+
+/*
+ * A short run is over when it is told to be accepted. Else watch first, look second: an
+ * end in between is heard of (edge/watch.h).
+ */
 static int watch_run(struct ticket *t, const char *run_id, enum store_run_state *ret,
 		     struct err *e)
 {
+	if (look(t, run_id, ret, e) < 0)
+		return -1;
+	if (store_run_ended(*ret))
+		return 0;
 	t->watcher.only_end = !mcp_call_wants_progress(t->call);
 	if (watch_add(t->edge->watches, &t->watcher, run_id, e) < 0)
 		return -1;
-	if (store_read_run_state(t->edge->reader, STORE_TENANT_DEFAULT, run_id, ret, e) <
-	    0) {
+	if (look(t, run_id, ret, e) < 0) {
 		watch_remove(t->edge->watches, &t->watcher);
 		return -1;
 	}

@@ -193,7 +193,6 @@ struct watches *watches_new(uv_loop_t *loop, int doorbell_fd, struct store_reade
 	uv_idle_init(loop, &all->again);
 	all->open_handles = 3;
 	all->doorbell.data = all->tick.data = all->again.data = all;
-	uv_poll_start(&all->doorbell, UV_READABLE, on_doorbell);
 	return all;
 }
 
@@ -213,16 +212,23 @@ void watches_free(struct watches *all)
 	uv_close((uv_handle_t *)&all->again, on_closed);
 }
 
-/* The first watcher after none: what is there already is for it to read. */
+/*
+ * The first watcher after none: what is there already is for it to read. An edge that
+ * watches nothing does not listen, so that a ring wakes only who has something to do.
+ */
 static int begin(struct watches *all, struct err *e)
 {
 	int64_t newest, version;
+	uint64_t rings;
 
+	if (read(all->fd, &rings, sizeof(rings)) < 0 && errno != EAGAIN)
+		return err_sys(e, "the doorbell");
 	if (store_read_data_version(all->reader, &version, e) < 0 ||
 	    store_read_newest_event_id(all->reader, &newest, e) < 0)
 		return -1;
 	all->data_version = version;
 	all->last_id = newest;
+	uv_poll_start(&all->doorbell, UV_READABLE, on_doorbell);
 	uv_timer_start(&all->tick, on_tick, TICK_MS, TICK_MS);
 	return 0;
 }
@@ -249,6 +255,7 @@ static void watch_drop(struct watches *all, struct watch *w)
 	*at = w->next;
 	free(w);
 	if (--all->nruns == 0) {
+		uv_poll_stop(&all->doorbell);
 		uv_timer_stop(&all->tick);
 		uv_idle_stop(&all->again);
 	}
