@@ -3,8 +3,9 @@
 
 #include <inttypes.h>
 
-const double metrics_bounds[METRICS_BUCKETS] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
-						0.5,   1,    2.5,   5,    10};
+const double metrics_bounds[METRICS_BUCKETS] = {
+	0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+	0.05,    0.1,    0.25,    0.5,    1,     2.5,    5,     10};
 
 void metrics_observe_us(struct histogram *h, int64_t us)
 {

@@ -12,8 +12,8 @@
  * the queue, the start of sandboxes, the store and the artifacts. Gauges that
  * are read off the state are handed in when the text is made.
  */
-enum { METRICS_BUCKETS = 11 };
-extern const double metrics_bounds[METRICS_BUCKETS]; /* Prometheus' defaults, s */
+enum { METRICS_BUCKETS = 17 };
+extern const double metrics_bounds[METRICS_BUCKETS]; /* s; Prometheus' own, and finer */
 
 struct histogram {
 	uint64_t count;
