@@ -17,6 +17,7 @@ enum {
 	OUT_MAX = 128 * 1024 * 1024, /* an agent that reads nothing is given up */
 	REPLY_MAX = 1024 * 1024,     /* see agentconn_reply() */
 	OUT_KEEP = 256 * 1024,       /* capacity kept when all is sent */
+	LATER_MAX = 512,             /* see agentconn_send_later() */
 };
 
 struct agentconn {
@@ -89,17 +90,29 @@ static void unlist(struct agentconn *c)
 }
 
 /* What is left out would leave a hole, so all that follows is left out too. */
-void agentconn_send(struct agentconn *c, const struct ap_msg *m)
+static bool put(struct agentconn *c, const struct ap_msg *m)
 {
 	if (c->told || c->closing || c->overrun)
-		return;
+		return false;
 	if (agentconn_backlog(c) > OUT_MAX) {
 		c->overrun = true;
-		return;
+		return false;
 	}
 	reserve(c, AP_FRAME_MAX);
 	c->out_len += ap_encode(m, c->out + c->out_len, c->out_cap - c->out_len);
-	enlist(c);
+	return true;
+}
+
+void agentconn_send(struct agentconn *c, const struct ap_msg *m)
+{
+	if (put(c, m))
+		enlist(c);
+}
+
+void agentconn_send_later(struct agentconn *c, const struct ap_msg *m)
+{
+	if (put(c, m) && agentconn_backlog(c) > LATER_MAX)
+		enlist(c);
 }
 
 void agentconn_reply(struct agentconn *c, const struct ap_msg *m)
@@ -334,6 +347,7 @@ void agentconn_heartbeat(struct agentconn *c, int64_t mono_ms)
 		tell_closed(c, "the agent reads nothing of what it is told");
 		return;
 	}
+	agentconn_flush(c);
 	if (mono_ms - c->heard_ms < AGENTCONN_PING_MS ||
 	    mono_ms - c->pinged_ms < AGENTCONN_PING_MS)
 		return;

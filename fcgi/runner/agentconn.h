@@ -57,6 +57,13 @@ void agentconn_send(struct agentconn *c, const struct ap_msg *m);
  */
 void agentconn_reply(struct agentconn *c, const struct ap_msg *m);
 
+/*
+ * What the agent need not know soon: it goes out with the next frame that must, at
+ * the latest with the heartbeat or when a few of them wait. Said at once it would
+ * wake the agent for nothing.
+ */
+void agentconn_send_later(struct agentconn *c, const struct ap_msg *m);
+
 void agentconn_flush(struct agentconn *c);
 
 /* Bytes that wait because the agent does not read. */

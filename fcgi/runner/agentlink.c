@@ -9,6 +9,7 @@
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
 #include "runner/sandboxrec.h"
+#include "runner/strangers.h"
 #include "runner/sync.h"
 #include "runner/turn.h"
 
@@ -37,7 +38,7 @@ static void end_strangers(struct sandbox *sb, struct ap_bytes known)
 	struct ap_known k;
 
 	while (ap_known_next(&known, &k) > 0)
-		if (!runs_is_wanted(sb, &k.id))
+		if (!runs_is_wanted(sb, &k.id) && !strangers_keep(sb, &k.id))
 			end_stranger(sb, &k);
 }
 
@@ -57,6 +58,8 @@ static void on_hello(void *arg, const struct ap_hello *h)
 	struct sandbox *sb = arg;
 	bool same = sb->has_boot && memcmp(sb->boot_id, h->boot_id, 16) == 0;
 
+	if (!sb->has_boot)
+		strangers_expect(sb);
 	if (sb->has_boot && !same)
 		runs_lose_commands(sb, "the sandbox was started again while the command "
 				       "ran; its files are kept: run the command again");
@@ -70,7 +73,9 @@ static void on_hello(void *arg, const struct ap_hello *h)
 
 static void on_started(struct sandbox *sb, const struct ap_msg *m)
 {
-	if (!runs_on_started(sb, &m->u.started) && !runs_is_wanted(sb, &m->u.started.id))
+	if (!runs_on_started(sb, &m->u.started) &&
+	    !runs_is_wanted(sb, &m->u.started.id) &&
+	    !strangers_keep(sb, &m->u.started.id))
 		send_cancel(sb, &m->u.started.id);
 	agentconn_flush(sb->conn);
 }
@@ -92,7 +97,8 @@ static void on_exit_msg(struct sandbox *sb, const struct ap_msg *m)
 
 	/* Said again because our FORGET was lost, or a stranger's. One that is yet
 	 * to be started is said once more then. */
-	if (!runs_on_exit(sb, &m->u.exit) && sb->conn && !runs_is_wanted(sb, &id))
+	if (!runs_on_exit(sb, &m->u.exit) && sb->conn && !runs_is_wanted(sb, &id) &&
+	    !strangers_keep(sb, &id))
 		sandbox_forget_command(sb, &id);
 }
 

@@ -129,10 +129,15 @@ bool run_may_begin(const struct run *run)
 	return running < PARALLEL_MAX;
 }
 
+static bool has_more_from(const struct run *run, size_t at)
+{
+	return at < run->spec.ncommands && run->ending == ENDING_NOT &&
+	       (!run->failed || run->spec.continue_on_error);
+}
+
 static bool has_more(const struct run *run)
 {
-	return run->at < run->spec.ncommands && run->ending == ENDING_NOT &&
-	       (!run->failed || run->spec.continue_on_error);
+	return has_more_from(run, run->at);
 }
 
 static void finish_or_next(struct run *run);
@@ -199,7 +204,6 @@ static void finish_command(struct run *run, struct store_command *c)
 	r->metrics.commands[c->status]++;
 	metrics_observe_us(&r->metrics.command_duration,
 			   (c->ended_at - cmd->started_at) * 1000);
-	run->guard_mono = 0;
 	run->want_ack = false;
 }
 
@@ -267,12 +271,15 @@ static void finish_or_next(struct run *run)
 {
 	while (has_more(run) && run->spec.commands[run->at].background)
 		leave_to_background(run);
-	if (!has_more(run)) {
+	if (has_more(run)) {
+		launch(run);
+		note_start(run);
+	} else if (run->no_artifacts) {
+		event_artifacts(run, 0);
+		run_synced(run);
+	} else if (!run->sync) {
 		sync_begin(run);
-		return;
 	}
-	launch(run);
-	note_start(run);
 }
 
 /* All its commands are over: how they ended is how it ends. */
@@ -411,7 +418,8 @@ static void end_output(struct run *run, const struct ap_exit *x, struct store_co
 		   lie_err || (x->flags & AP_EXIT_STDERR_TRUNCATED), c);
 }
 
-static void command_ended(struct run *run, const struct ap_exit *x)
+/* True: it waits for the list of its artifacts. */
+static bool command_ended(struct run *run, const struct ap_exit *x)
 {
 	struct command *cmd = &run->cmds[run->at];
 	struct store_command c = {.exit_code = -1};
@@ -425,15 +433,23 @@ static void command_ended(struct run *run, const struct ap_exit *x)
 		.cancel_reason = run->ending == ENDING_CANCEL ? run->why : NULL,
 	};
 
+	bool lists;
+
 	verdict_of(&in, &c, reason);
+	if (run->ending == ENDING_NOT)
+		note_failure(run, &c);
+	run->guard_mono = 0;
+	run->no_artifacts = x->flags & AP_EXIT_NO_ARTIFACTS;
+	lists = !has_more_from(run, run->at + 1) && !run->no_artifacts;
+	if (lists)
+		sync_begin(run); /* the agent lists while we write */
 	end_output(run, x, &c);
 	finish_command(run, &c);
 	sandbox_forget_command(run->sb, &id);
 	sandbox_trust(run->sb);
-	if (run->ending == ENDING_NOT)
-		note_failure(run, &c);
 	run->at++;
 	finish_or_next(run);
+	return lists;
 }
 
 static struct run *owner(const struct sandbox *sb, const struct ap_id *id)
@@ -467,12 +483,15 @@ void runs_on_stdin_ack(struct sandbox *sb, const struct ap_stdin_ack *m)
 void runs_on_output(struct sandbox *sb, const struct ap_output *o)
 {
 	struct run *run = owner(sb, &o->id);
+	struct runner *r = sb->r;
+	const struct turn_mark before = turn_mark(r);
 	struct err e = ERR_INIT;
 
 	if (run && output_add(run, run->at, o, &e) < 0)
 		agentlink_distrust(sb, e.msg);
 	else if (run)
 		sandbox_acknowledge_later(sb);
+	turn_join(r, before);
 }
 
 enum { EXIT_CODE_MAX = 255, SIGNAL_MAX = 64 };
@@ -487,12 +506,16 @@ static bool exit_is_possible(const struct ap_exit *x)
 bool runs_on_exit(struct sandbox *sb, const struct ap_exit *x)
 {
 	struct run *run = owner(sb, &x->id);
+	struct runner *r = sb->r;
+	const struct turn_mark before = turn_mark(r);
 
-	if (run && exit_is_possible(x))
-		command_ended(run, x);
-	else if (run)
+	if (!run)
+		return false;
+	if (!exit_is_possible(x))
 		agentlink_distrust(sb, "the agent tells of an end that cannot be");
-	return run != NULL;
+	else if (command_ended(run, x))
+		turn_hold(r, before);
+	return true;
 }
 
 /*

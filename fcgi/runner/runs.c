@@ -145,6 +145,8 @@ static int insert(struct run *run, struct sandbox *sb, struct err *e)
 static int accept_new(struct runner *r, const struct run_request *q, struct run *run,
 		      struct err *e)
 {
+	const struct turn_mark before = turn_mark(r);
+	const bool awaited = run->spec.await_completion;
 	struct sandbox *sb = NULL;
 	int rc;
 
@@ -159,6 +161,8 @@ static int accept_new(struct runner *r, const struct run_request *q, struct run 
 	if (rc >= 0)
 		answer(r, q, run->spec.identifier, sb->name);
 	sandbox_kick(sb);
+	if (rc == 0 && awaited)
+		turn_hold(r, before);
 	return rc;
 }
 
@@ -462,8 +466,9 @@ void runs_acknowledge(struct sandbox *sb)
 		if (run->want_ack)
 			send_ack(run);
 	for (size_t i = 0; i < sb->nforget; i++)
-		agentconn_send(sb->conn, &(struct ap_msg){.type = AP_FORGET,
-							  .u.ref.id = sb->forget[i]});
+		agentconn_send_later(
+			sb->conn,
+			&(struct ap_msg){.type = AP_FORGET, .u.ref.id = sb->forget[i]});
 	sb->nforget = 0;
 }
 

@@ -14,6 +14,7 @@
 #include "runner/runs.h"
 #include "runner/sandboxjob.h"
 #include "runner/sandboxrec.h"
+#include "runner/strangers.h"
 #include "runner/turn.h"
 
 /*
@@ -52,6 +53,7 @@ static void set_state(struct sandbox *sb, enum sandbox_state to)
 
 static void link_drop(struct sandbox *sb)
 {
+	strangers_release(sb);
 	agentconn_free(MOVE(sb->conn));
 }
 
@@ -520,6 +522,8 @@ void sandboxes_heartbeat(struct runner *r, int64_t mono_ms)
 			next = sb->hash_next;
 			if (sb->conn)
 				filejobs_guard(sb, mono_ms);
+			if (sb->conn)
+				strangers_end(sb, mono_ms);
 			if (sb->conn)
 				agentconn_heartbeat(sb->conn, mono_ms);
 		}

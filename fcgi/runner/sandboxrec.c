@@ -147,6 +147,7 @@ void sandbox_free(struct sandbox *sb)
 		free(w);
 	}
 	free(sb->forget);
+	free(sb->strangers);
 	free(sb->tenant);
 	free(sb->identifier);
 	free(sb->container_id);

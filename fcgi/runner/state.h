@@ -72,6 +72,7 @@ struct run {
 	char *why;          /* of ending or of failing, a sentence */
 	int64_t guard_mono; /* the agent must have ended the command by then; 0: none */
 	struct sync *sync;  /* artifacts being fetched */
+	bool no_artifacts;  /* the agent saw none when the last command ended */
 };
 
 enum sandbox_state {
@@ -121,6 +122,9 @@ struct sandbox {
 	struct waiter *waiters;
 	struct ap_id *forget; /* commands whose end is written in this turn */
 	size_t nforget, forget_cap;
+	struct ap_id *strangers; /* commands nobody has claimed yet; strangers.c */
+	size_t nstrangers;
+	int64_t claim_until_mono;
 	uint32_t next_req;
 	int syncs; /* artifacts being fetched */
 	struct filejob *files;

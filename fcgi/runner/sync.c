@@ -26,7 +26,6 @@ enum {
 	AT_ONCE = AP_FS_REQUESTS_MAX - FILEJOBS_OPEN_MAX,
 	GUARD_MS = 600000, /* an agent that has not given all by then gives no more */
 };
-static const char artifacts_root[] = "/artifacts";
 
 enum phase { WAITING, LISTING, STAGING, READING, PUBLISHING };
 
@@ -253,7 +252,7 @@ static void list_begin(struct sync *s)
 	s->run->sb->syncs++;
 	m.u.fs_list.req = new_req(s);
 	m.u.fs_list.credit = CREDIT;
-	m.u.fs_list.root = bytes_of(artifacts_root);
+	m.u.fs_list.root = bytes_of(AP_ARTIFACTS);
 	send_now(s, &m);
 }
 
@@ -302,7 +301,6 @@ void sync_begin(struct run *run)
 	run->guard_mono = clock_mono_ms() + GUARD_MS;
 	if (sb->syncs < AT_ONCE)
 		list_begin(s);
-	turn_hold(sb->r);
 }
 
 /* ---- the listing */
@@ -390,7 +388,7 @@ static void read_next(struct sync *s)
 	m.u.fs_read.req = new_req(s);
 	m.u.fs_read.credit = CREDIT;
 	m.u.fs_read.len = p->v[s->at].size;
-	m.u.fs_read.root = bytes_of(artifacts_root);
+	m.u.fs_read.root = bytes_of(AP_ARTIFACTS);
 	m.u.fs_read.path = bytes_of(p->v[s->at].path);
 	send_now(s, &m);
 }

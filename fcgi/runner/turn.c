@@ -22,7 +22,7 @@ void turn_answer(struct runner *r, struct replyto to, json_t *body)
 	turn_dirty(r);
 }
 
-enum { HOLD_MAX_MS = 2 };
+enum { HOLD_MAX_MS = 3 };
 
 /* Only to end the poll: on_prepare() commits. */
 static void on_hold_over(uv_timer_t *t)
@@ -30,13 +30,24 @@ static void on_hold_over(uv_timer_t *t)
 	(void)t;
 }
 
-void turn_hold(struct runner *r)
+struct turn_mark turn_mark(const struct runner *r)
 {
-	r->urgent = false;
-	if (uv_is_active((uv_handle_t *)&r->hold_over))
+	return (struct turn_mark){.urgent = r->urgent};
+}
+
+void turn_hold(struct runner *r, struct turn_mark since)
+{
+	r->urgent = since.urgent;
+	if (!r->dirty || uv_is_active((uv_handle_t *)&r->hold_over))
 		return;
 	r->hold_until = uv_now(&r->loop) + HOLD_MAX_MS;
 	uv_timer_start(&r->hold_over, on_hold_over, HOLD_MAX_MS, 0);
+}
+
+void turn_join(struct runner *r, struct turn_mark since)
+{
+	if (uv_is_active((uv_handle_t *)&r->hold_over))
+		r->urgent = since.urgent;
 }
 
 static struct late_answer *take_answers(struct runner *r)

@@ -13,7 +13,7 @@
  * What was said to agents goes out *before* the commit. So a command may run a
  * moment before the store knows it. That is safe because a start of an id that
  * the agent knows is ignored, and because an id the store does not know is
- * ended by the next runner.
+ * ended by the next runner, unless its run is asked for again (runner/strangers.h).
  *
  * A commit that fails drops everything in memory (recovery_store_failed()):
  * what was not committed did not happen, and the agents still have the output.
@@ -24,11 +24,19 @@ void turn_close(struct runner *r);
 void turn_dirty(struct runner *r);
 
 /*
- * What was written so far in this turn may wait for what comes next, 2 ms at most:
- * the next turn_dirty() commits both. For the end of a command, whose artifacts are
- * listed one round trip later: so both are one commit.
+ * What was written since turn_mark() may wait for what comes next, 3 ms at most: the
+ * next turn_dirty() commits both. For a run whose caller awaits it, and has been told
+ * nothing yet: a short one begins and ends in one commit. And for the end of a
+ * command, whose artifacts are listed one round trip later.
  */
-void turn_hold(struct runner *r);
+struct turn_mark {
+	bool urgent;
+};
+struct turn_mark turn_mark(const struct runner *r);
+void turn_hold(struct runner *r, struct turn_mark since);
+
+/* The same for what only comes in between: it waits if something else does. */
+void turn_join(struct runner *r, struct turn_mark since);
 
 /* An MSG_OK that may only be said when this turn is stored. Takes body. */
 void turn_answer(struct runner *r, struct replyto to, json_t *body);

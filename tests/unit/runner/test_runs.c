@@ -31,6 +31,38 @@ static void a_run_tells_its_whole_story(void **state)
 	assert_int_equal(STORE_COMMAND_COMPLETED, run.commands[1].status);
 }
 
+static long metric(struct rig *t, const char *name)
+{
+	json_t *answer = rig_ask(t, MSG_STATUS, json_object());
+	const char *at = strstr(json_get_string(answer, "metrics"), name);
+	long n = at ? strtol(at + strlen(name), NULL, 10) : -1;
+
+	json_decref(answer);
+	return n;
+}
+
+/* Whose caller waits for its end is accepted and ended in one commit, if it is short. */
+static void a_short_awaited_run_costs_one_commit(void **state)
+{
+	static const char args[] =
+		"{'identifier':'a','commands':[{'argv':['true']}],"
+		"'options':{'as_user':'root','await_completion':true}}";
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	bool seen = false;
+
+	rig_run(t, id, args);
+	rig_wait(t, id);
+	for (int i = 0; i < 100 && !seen; i++) { /* a busy machine may be slower */
+		long before = metric(t, "mcp_store_commit_seconds_count ");
+
+		rig_run(t, id, args);
+		assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+		seen = metric(t, "mcp_store_commit_seconds_count ") == before + 1;
+	}
+	assert_true(seen);
+}
+
 static void a_failed_command_ends_the_run_and_says_why(void **state)
 {
 	struct rig *t = *state;
@@ -404,6 +436,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_run_tells_its_whole_story),
+		TEST(a_short_awaited_run_costs_one_commit),
 		TEST(a_failed_command_ends_the_run_and_says_why),
 		TEST(allowed_failures_and_continuing_go_on),
 		TEST(every_end_says_its_truth),

@@ -210,6 +210,41 @@ static void what_was_started_before_a_failed_commit_runs_once(void **state)
 	assert_string_equal("\n2000\nonce\n", second + 8893 - 6);
 }
 
+/*
+ * The runner dies when the command is over and its run is not stored yet. The edge asks
+ * again, perhaps late: the agent tells what it did.
+ */
+static void a_run_that_was_never_stored_is_asked_for_again_and_runs_once(void **state)
+{
+	static const char args[] =
+		"{'identifier':'a','commands':[{'shell':"
+		"'echo once >> /workspace/n; cat /workspace/n'}]," ROOT "}";
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], other[ID_RUN_LEN + 1];
+	AUTO_FREE char *n = rig_folder(t, "a", "workspace/n");
+	AUTO_FREE char *out = NULL;
+
+	rig_end(t, SIGUSR1);
+	fake_oom_delay_ms = 500; /* it hangs between start and commit */
+	rig_start(t);
+	rig_run(t, other, TRUE);
+	rig_wait(t, other);
+	id_new_run(id);
+	rig_send(t, MSG_RUN, rig_run_body(id, args));
+	while (!io_exists(n))
+		poll(NULL, 0, 1);
+	poll(NULL, 0, 100); /* it ends; only the agent knows */
+	rig_end(t, SIGKILL);
+	fake_oom_delay_ms = 0;
+	rig_start(t);
+	rig_run(t, other, TRUE); /* the new runner has heard of the command */
+	rig_wait(t, other);
+	json_decref(rig_ask(t, MSG_RUN, rig_run_body(id, args)));
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	out = rig_output(t, id, 0);
+	assert_string_equal("once\n", out);
+}
+
 static void half_a_character_outlives_connection_and_runner(void **state)
 {
 	struct rig *t = *state;
@@ -474,6 +509,7 @@ int main(void)
 		TEST(a_full_disk_is_said_until_it_is_over),
 		TEST(what_was_started_before_a_failed_commit_runs_once),
 		TEST(a_disk_that_is_full_meanwhile_loses_and_doubles_nothing),
+		TEST(a_run_that_was_never_stored_is_asked_for_again_and_runs_once),
 		TEST(half_a_character_outlives_connection_and_runner),
 		TEST(a_stop_while_the_backend_opens_leaves_nothing_running),
 		TEST(a_sandbox_of_another_policy_is_started_again_when_it_is_idle),
