@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/auto.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -180,28 +181,23 @@ static struct orphan_job *remove_orphan(struct runner *r, const char *name)
 	return j;
 }
 
-void recovery_remove_unwritten(struct runner *r, const char *tenant,
-			       const char *identifier, struct replyto to)
+int recovery_remove_unwritten(struct runner *r, const char *tenant,
+			      const char *identifier, struct replyto to, struct err *e)
 {
-	char name[64];
+	AUTO_FREE char *stored = NULL;
+	char own[64];
 	struct orphan_job *j;
 
-	backend_sandbox_name(name, sizeof(name), r->args->instance_id, tenant,
-			     identifier);
-	log_warn("sandbox %s is removed while the database cannot be written", name);
-	j = remove_orphan(r, name);
+	/* Reading still works when writing does not. */
+	if (store_sandbox_name(r->store, tenant, identifier, &stored, e) < 0)
+		return -1;
+	backend_sandbox_name(own, sizeof(own), r->args->instance_id, tenant, identifier);
+	j = remove_orphan(r, stored ? stored : own);
+	log_warn("sandbox %s is removed while the database cannot be written", j->name);
 	/* Its end is told by this loop: not before we return. */
 	j->identifier = xstrdup(identifier);
 	j->to = to;
-}
-
-static struct sandbox *by_name(struct runner *r, const char *name)
-{
-	for (size_t i = 0; i < HASH_SIZE; i++)
-		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
-			if (strcmp(sb->name, name) == 0)
-				return sb;
-	return NULL;
+	return 0;
 }
 
 static const struct sandbox_info *info_of(const struct sandbox_list *l, const char *name)
@@ -248,7 +244,7 @@ static void reconcile_one(struct runner *r, struct sandbox *sb,
 static void reconcile(struct runner *r, const struct sandbox_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		if (!by_name(r, l->v[i].name)) {
+		if (!sandbox_named(r, l->v[i].name)) {
 			log_warn("sandbox %s is not in the database; removing it",
 				 l->v[i].name);
 			remove_orphan(r, l->v[i].name);
@@ -292,7 +288,7 @@ static void done_stop(struct control_job *cj)
 static void stop_strangers(struct runner *r, const struct sandbox_list *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
-		const struct sandbox *sb = by_name(r, l->v[i].name);
+		const struct sandbox *sb = sandbox_named(r, l->v[i].name);
 		struct stop_job *j;
 
 		if (!l->v[i].running || (sb && (sb->job || sb->state != SANDBOX_ABSENT)))

@@ -29,8 +29,8 @@ bool recovery_is_removing(const struct runner *r, const char *name);
  * A delete while the store fails: the files go, which may be the room it lacks; the
  * row is found without a sandbox afterwards. The backend must be open.
  */
-void recovery_remove_unwritten(struct runner *r, const char *tenant,
-			       const char *identifier, struct replyto to);
+int recovery_remove_unwritten(struct runner *r, const char *tenant,
+			      const char *identifier, struct replyto to, struct err *e);
 
 /* Once in a while: a backend that could not be opened is tried again. */
 void recovery_retry_backend(struct runner *r);

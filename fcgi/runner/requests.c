@@ -104,8 +104,7 @@ static int on_delete(struct runner *r, struct replyto to, const json_t *body,
 			return err_set(e, ERR_BUSY,
 				       "the server is at work on its sandboxes; try "
 				       "again in a moment");
-		recovery_remove_unwritten(r, tenant, ref.identifier, to);
-		return 0;
+		return recovery_remove_unwritten(r, tenant, ref.identifier, to, e);
 	}
 	if (backend_is_there(r, e) < 0)
 		return -1;

@@ -106,6 +106,23 @@ static bool wants_restart(const struct sandbox *sb)
 
 /* ---- create, connect */
 
+static void job_done(void *owner, struct sandboxjob *j);
+
+static void submit(struct sandbox *sb, enum sandboxjob_kind what)
+{
+	sb->job = true;
+	sandboxjob_submit(sb->r, &(struct sandboxjob_order){
+					 .what = what,
+					 .spec = {.name = sb->name,
+						  .identifier = sb->identifier,
+						  .tenant = sb->tenant,
+						  .created_at_ms = sb->created_at,
+						  .expires_at_ms = sb->expires_at,
+						  .fresh = sb->wipe},
+					 .done = job_done,
+					 .owner = sb});
+}
+
 static void begin_create(struct sandbox *sb)
 {
 	set_state(sb, SANDBOX_CREATING);
@@ -116,14 +133,14 @@ static void begin_create(struct sandbox *sb)
 			(sb->ttl_s ? sb->ttl_s : sb->r->conf->default_ttl_s) * 1000;
 	sb->create_again = false;
 	sandbox_store(sb, STORE_SANDBOX_CREATING, NULL);
-	sandboxjob_submit(sb, SANDBOXJOB_OPEN);
+	submit(sb, SANDBOXJOB_OPEN);
 }
 
 static void begin_connect(struct sandbox *sb)
 {
 	if (sb->state != SANDBOX_CONNECTING)
 		set_state(sb, SANDBOX_CONNECTING);
-	sandboxjob_submit(sb, SANDBOXJOB_CONNECT);
+	submit(sb, SANDBOXJOB_CONNECT);
 }
 
 static void begin_remove(struct sandbox *sb)
@@ -136,7 +153,7 @@ static void begin_remove(struct sandbox *sb)
 	sb->has_boot = false;
 	if (sb->has_row)
 		sandbox_store(sb, STORE_SANDBOX_DELETING, NULL);
-	sandboxjob_submit(sb, SANDBOXJOB_REMOVE);
+	submit(sb, SANDBOXJOB_REMOVE);
 }
 
 static void on_retry(uv_timer_t *t)
@@ -182,7 +199,7 @@ static void begin_stop(struct sandbox *sb, const char *again)
 	filejobs_link_lost(sb);
 	set_state(sb, SANDBOX_DELETING);
 	sb->again = again;
-	sandboxjob_submit(sb, SANDBOXJOB_STOP);
+	submit(sb, SANDBOXJOB_STOP);
 }
 
 /*
@@ -355,6 +372,7 @@ static void removed(struct sandbox *sb, struct sandboxjob *j)
 	sb->has_row = false;
 	sb->wipe = true;
 	sb->expires_at = 0;
+	sandbox_set_name(sb, sb->own_name);
 	sandbox_kick(sb);
 }
 
@@ -386,8 +404,9 @@ static void stop_one(struct sandbox *sb)
 	begin_stop(sb, NULL);
 }
 
-void sandbox_job_done(struct sandbox *sb, struct sandboxjob *j)
+static void job_done(void *owner, struct sandboxjob *j)
 {
+	struct sandbox *sb = owner;
 	struct runner *r = sb->r;
 	bool remove_next = sb->remove_next;
 
@@ -396,8 +415,8 @@ void sandbox_job_done(struct sandbox *sb, struct sandboxjob *j)
 		sandbox_free(sb);
 		return;
 	}
-	reports[j->what](sb, j);
-	if (r->phase == PHASE_STOPPING && j->what != SANDBOXJOB_STOP)
+	reports[j->order.what](sb, j);
+	if (r->phase == PHASE_STOPPING && j->order.what != SANDBOXJOB_STOP)
 		stop_one(sb);
 	else if (remove_next) /* then it is still there: it must be removed */
 		sandbox_kick(sb);

@@ -10,7 +10,7 @@
 
 static int job_open(struct sandboxjob *j)
 {
-	if (j->b->ops->create(j->b, &j->spec, &j->info, &j->e) < 0)
+	if (j->b->ops->create(j->b, &j->order.spec, &j->info, &j->e) < 0)
 		return -1;
 	return j->b->ops->connect(j->b, j->name, &j->fd, &j->e);
 }
@@ -64,7 +64,7 @@ static void work(struct control_job *cj)
 	struct sandboxjob *j = (struct sandboxjob *)cj;
 	int64_t began = clock_mono_us();
 
-	j->rc = calls[j->what](j);
+	j->rc = calls[j->order.what](j);
 	j->took_us = clock_mono_us() - began;
 }
 
@@ -72,7 +72,7 @@ static void done(struct control_job *cj)
 {
 	struct sandboxjob *j = (struct sandboxjob *)cj;
 
-	sandbox_job_done(j->sb, j);
+	j->order.done(j->order.owner, j);
 	if (j->fd >= 0)
 		close(j->fd);
 	sandbox_info_release(&j->info);
@@ -82,30 +82,20 @@ static void done(struct control_job *cj)
 	free(j);
 }
 
-void sandboxjob_submit(struct sandbox *sb, enum sandboxjob_kind what)
+void sandboxjob_submit(struct runner *r, const struct sandboxjob_order *o)
 {
 	struct sandboxjob *j = xcalloc(1, sizeof(*j));
-	const struct conf *c = sb->r->conf;
+	struct sandbox_spec *spec = &j->order.spec;
 
 	j->job = (struct control_job){.work = work, .done = done};
-	j->sb = sb;
-	j->b = sb->r->backend;
-	j->what = what;
+	j->b = r->backend;
+	j->order = *o;
 	j->fd = -1;
-	j->name = xstrdup(sb->name);
-	j->identifier = xstrdup(sb->identifier);
-	j->tenant = xstrdup(sb->tenant);
-	j->spec = (struct sandbox_spec){
-		.name = j->name,
-		.identifier = j->identifier,
-		.tenant = j->tenant,
-		.cpu_cores = c->default_cpu_cores,
-		.memory_mb = c->default_memory_mb,
-		.pids = c->default_pids,
-		.created_at_ms = sb->created_at,
-		.expires_at_ms = sb->expires_at,
-		.fresh = sb->wipe,
-	};
-	sb->job = true;
-	control_submit(sb->r->control, &j->job);
+	spec->name = j->name = xstrdup(o->spec.name);
+	spec->identifier = j->identifier = xstrdup(o->spec.identifier);
+	spec->tenant = j->tenant = xstrdup(o->spec.tenant);
+	spec->cpu_cores = r->conf->default_cpu_cores;
+	spec->memory_mb = r->conf->default_memory_mb;
+	spec->pids = r->conf->default_pids;
+	control_submit(r->control, &j->job);
 }

@@ -6,7 +6,7 @@
 
 /*
  * The blocking calls to the backend for one sandbox. A job carries copies, so the
- * thread touches no record; the state machine has at most one job per sandbox.
+ * thread touches no record; whoever orders one has at most one job per sandbox.
  */
 enum sandboxjob_kind {
 	SANDBOXJOB_OPEN,    /* create and connect */
@@ -15,25 +15,31 @@ enum sandboxjob_kind {
 	SANDBOXJOB_STOP,
 };
 
+struct sandboxjob;
+
+struct sandboxjob_order {
+	enum sandboxjob_kind what;
+	struct sandbox_spec spec; /* copied; but for OPEN only the name counts */
+	/* Told on the loop; the job is freed afterwards. */
+	void (*done)(void *owner, struct sandboxjob *j);
+	void *owner;
+};
+
 struct sandboxjob {
 	struct control_job job;
-	struct sandbox *sb;
 	struct backend *b;
-	enum sandboxjob_kind what;
+	struct sandboxjob_order order;
 	char *name, *identifier, *tenant;
-	struct sandbox_spec spec;
 	/* the outcome */
 	int rc;
 	struct err e;
 	int64_t took_us;
 	struct sandbox_info info;
-	int fd;
+	int fd; /* whoever takes it leaves -1 */
 	bool existed, dead;
 };
 
-void sandboxjob_submit(struct sandbox *sb, enum sandboxjob_kind what);
-
-/* In sandboxes.c: told on the loop; the job is freed afterwards. */
-void sandbox_job_done(struct sandbox *sb, struct sandboxjob *j);
+/* The limits are the configuration's. The backend must be open. */
+void sandboxjob_submit(struct runner *r, const struct sandboxjob_order *o);
 
 #endif

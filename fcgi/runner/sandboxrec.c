@@ -27,6 +27,20 @@ struct sandbox *sandbox_find(struct runner *r, const char *tenant, const char *i
 	return sb;
 }
 
+struct sandbox *sandbox_named(const struct runner *r, const char *name)
+{
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
+			if (strcmp(sb->name, name) == 0)
+				return sb;
+	return NULL;
+}
+
+void sandbox_set_name(struct sandbox *sb, const char *name)
+{
+	snprintf(sb->name, sizeof(sb->name), "%s", name);
+}
+
 static struct sandbox *sandbox_new(struct runner *r, const char *tenant,
 				   const char *identifier)
 {
@@ -37,8 +51,9 @@ static struct sandbox *sandbox_new(struct runner *r, const char *tenant,
 	sb->tenant = xstrdup(tenant);
 	sb->identifier = xstrdup(identifier);
 	sb->runs_tail = &sb->runs;
-	backend_sandbox_name(sb->name, sizeof(sb->name), r->args->instance_id, tenant,
-			     identifier);
+	backend_sandbox_name(sb->own_name, sizeof(sb->own_name), r->args->instance_id,
+			     tenant, identifier);
+	sandbox_set_name(sb, sb->own_name);
 	sb->hash_next = *slot;
 	*slot = sb;
 	r->nsandboxes++;
@@ -49,13 +64,13 @@ static struct sandbox *sandbox_new(struct runner *r, const char *tenant,
 static int check_name_free(const struct runner *r, const char *tenant,
 			   const char *identifier, struct err *e)
 {
-	char name[sizeof(((struct sandbox *)NULL)->name)];
+	char name[sizeof(((struct sandbox *)NULL)->own_name)];
 
 	backend_sandbox_name(name, sizeof(name), r->args->instance_id, tenant,
 			     identifier);
 	for (size_t i = 0; i < HASH_SIZE; i++)
 		for (const struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
-			if (strcmp(sb->name, name) == 0)
+			if (strcmp(sb->own_name, name) == 0)
 				return err_set(e, ERR_CONFLICT,
 					       "the sandbox name of this identifier "
 					       "(%s) is taken by another identifier; "
@@ -87,6 +102,8 @@ struct sandbox *sandbox_from_row(struct runner *r, const struct store_sandbox *r
 	struct sandbox *sb = sandbox_new(r, row->tenant, row->identifier);
 
 	sb->has_row = true;
+	if (strlen(row->name) < sizeof(sb->name))
+		sandbox_set_name(sb, row->name);
 	sb->container_id = xstrdup(row->container_id ? row->container_id : "");
 	sb->image = xstrdup(row->image ? row->image : "");
 	sb->fingerprint = xstrdup(row->policy_fingerprint ? row->policy_fingerprint : "");

@@ -12,6 +12,11 @@
 struct sandbox *sandbox_find(struct runner *r, const char *tenant,
 			     const char *identifier);
 
+/* The one of that name at the backend; NULL: none that we know. */
+struct sandbox *sandbox_named(const struct runner *r, const char *name);
+/* It is called so from now on: backend_warm_name(), or its own name again. */
+void sandbox_set_name(struct sandbox *sb, const char *name);
+
 /* Find, or make a record with no sandbox yet. ERR_LIMIT: MAX_SANDBOXES. */
 int sandbox_get(struct runner *r, const char *tenant, const char *identifier,
 		struct sandbox **ret, struct err *e);

@@ -95,7 +95,8 @@ struct sandbox {
 	struct sandbox *hash_next;
 	struct runner *r;
 	char *tenant, *identifier, *container_id, *image, *fingerprint;
-	char name[64];
+	char name[64];     /* what it is called at the backend; the store says it */
+	char own_name[64]; /* what a create calls it */
 	enum sandbox_state state;
 	bool has_row;      /* known in the store */
 	bool wipe;         /* the next create starts from nothing */
