@@ -7,7 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { TURN_ROUNDS = 8 }; /* then other events have their chance */
+enum {
+	TURN_ROUNDS = 8, /* then other events have their chance */
+	LAST_ROUNDS = 64,
+};
 
 static void conn_close(struct conn *n)
 {
@@ -23,8 +26,8 @@ static void conn_close(struct conn *n)
 	out_reset(&n->out);
 }
 
-/* Say why, where a whole frame can still be sent, and close. */
-static void conn_bye(struct conn *n, enum ap_bye_reason reason)
+/* Why it ends, where a whole frame can still be sent. */
+static void say_bye(struct conn *n, enum ap_bye_reason reason)
 {
 	struct ap_msg m = {.type = AP_BYE, .u.bye = {.reason = reason}};
 
@@ -32,6 +35,11 @@ static void conn_bye(struct conn *n, enum ap_bye_reason reason)
 		out_put(&n->out, &m);
 		out_send(&n->out, n->watch.fd);
 	}
+}
+
+static void conn_bye(struct conn *n, enum ap_bye_reason reason)
+{
+	say_bye(n, reason);
 	conn_close(n);
 }
 
@@ -51,29 +59,6 @@ static void put_hello(struct conn *n)
 	memcpy(m.u.hello.boot_id, all->boot_id, sizeof(all->boot_id));
 	m.u.hello.known = (struct ap_bytes){list, used};
 	out_put(&n->out, &m);
-}
-
-static void conn_event(struct watch *w, uint32_t events)
-{
-	/* conn_turn(), which follows each event, does the work. */
-	if (events & (EPOLLERR | EPOLLHUP))
-		conn_close(w->arg);
-}
-
-void conn_init(struct conn *n, struct loop *l, struct commands *all)
-{
-	n->watch = (struct watch){.fd = -1, .fn = conn_event, .arg = n};
-	n->loop = l;
-	n->commands = all;
-	n->plan.script_fd = -1;
-}
-
-void conn_accept(struct conn *n, int fd)
-{
-	conn_bye(n, AP_BYE_EVICTED);
-	n->watch.fd = fd;
-	n->watch.events = 0;
-	put_hello(n);
 }
 
 /* What a runner says. Each returns false for a frame that ends the connection. */
@@ -290,6 +275,20 @@ static bool take_bytes(struct conn *n)
 	return got > 0;
 }
 
+/*
+ * The runner is gone, or another has come: what it had said before counts all the
+ * same. A start that was not read yet is one that it has written down.
+ */
+static void hear_out(struct conn *n)
+{
+	for (int i = 0; i < LAST_ROUNDS && n->watch.fd >= 0; i++) {
+		if (!take_bytes(n))
+			return;
+		take_frames(n);
+		out_reset(&n->out); /* nobody reads it */
+	}
+}
+
 /* What a command is owed. */
 
 static void put_started(struct conn *n, struct command *c)
@@ -390,6 +389,33 @@ static void fill(struct conn *n)
 		else
 			any = false;
 	}
+}
+
+static void conn_event(struct watch *w, uint32_t events)
+{
+	/* conn_turn(), which follows each event, does the work. */
+	if (events & (EPOLLERR | EPOLLHUP)) {
+		hear_out(w->arg);
+		conn_close(w->arg);
+	}
+}
+
+void conn_init(struct conn *n, struct loop *l, struct commands *all)
+{
+	n->watch = (struct watch){.fd = -1, .fn = conn_event, .arg = n};
+	n->loop = l;
+	n->commands = all;
+	n->plan.script_fd = -1;
+}
+
+void conn_accept(struct conn *n, int fd)
+{
+	say_bye(n, AP_BYE_EVICTED);
+	hear_out(n);
+	conn_close(n);
+	n->watch.fd = fd;
+	n->watch.events = 0;
+	put_hello(n);
 }
 
 void conn_turn(struct conn *n)

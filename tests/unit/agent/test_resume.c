@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness.h"
 
+#include <sched.h>
+
 static struct ap_offsets stored(const struct result *r)
 {
 	return (struct ap_offsets){r->id, r->len[0], r->len[1]};
@@ -69,6 +71,53 @@ static void hello_lists_what_is_known(void **state)
 	sync_agent();
 	client_connect(NULL, 0);
 	assert_int_equal(h.c.hello.known.n, 0);
+	result_free(&r);
+}
+
+/* From now on the agent runs only while we sleep. */
+static void agent_yields_to_us(void)
+{
+	const struct sched_param none = {0};
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(sched_setaffinity(h.pid, sizeof(one), &one), 0);
+	assert_int_equal(sched_setscheduler(h.pid, SCHED_IDLE, &none), 0);
+}
+
+static void agent_is_as_before(const cpu_set_t *all)
+{
+	const struct sched_param none = {0};
+
+	assert_int_equal(sched_setscheduler(h.pid, SCHED_OTHER, &none), 0);
+	assert_int_equal(sched_setaffinity(h.pid, sizeof(*all), all), 0);
+	assert_int_equal(sched_setaffinity(0, sizeof(*all), all), 0);
+}
+
+/* It was killed with its start in the socket, and the next one is there already. */
+static void a_start_counts_when_its_runner_died_before_it_was_read(void **state)
+{
+	const char *argv[] = {"sleep", "30", NULL};
+	struct command_spec s = {.argv = argv};
+	struct result r = {.id = next_id()};
+	struct ap_known k;
+	cpu_set_t all;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	client_connect(NULL, 0);
+	sync_agent();
+	agent_yields_to_us();
+	send_start(&s, r.id);
+	client_connect(NULL, 0); /* closes the old one first */
+	agent_is_as_before(&all);
+	assert_int_equal(ap_known_next(&h.c.hello.known, &k), 1);
+	assert_true(ap_id_equal(&k.id, &r.id));
+	send_cancel(&r.id, 0);
+	await_exit(&r);
+	forget(&r.id);
 	result_free(&r);
 }
 
@@ -408,6 +457,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hello_lists_what_is_known),
 		cmocka_unit_test(output_is_whole_over_many_reconnects),
+		cmocka_unit_test(a_start_counts_when_its_runner_died_before_it_was_read),
 		cmocka_unit_test(nothing_is_sent_before_resume),
 		cmocka_unit_test(a_repeated_start_runs_once),
 		cmocka_unit_test(a_repeated_start_tells_what_was_not_acknowledged),
