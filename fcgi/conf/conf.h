@@ -47,6 +47,7 @@ struct conf {
 	int64_t default_ttl_s, max_ttl_s, reaper_interval_ms;
 	double default_cpu_cores;
 	int64_t default_memory_mb, default_pids;
+	int64_t warm_pool_size; /* WARM_POOL_SIZE 0: none */
 	int64_t default_command_timeout_ms;
 	int64_t kill_grace_ms; /* KILL_GRACE_MS 2000: between TERM and KILL */
 	int64_t stdout_max_bytes, stderr_max_bytes;

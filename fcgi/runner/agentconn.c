@@ -334,6 +334,13 @@ int agentconn_new(const struct agentconn_args *a, struct agentconn **ret, struct
 	return 0;
 }
 
+void agentconn_hand_over(struct agentconn *c, const struct agentconn_events *ev,
+			 void *arg)
+{
+	c->ev = ev;
+	c->arg = arg;
+}
+
 void agentconn_heartbeat(struct agentconn *c, int64_t mono_ms)
 {
 	struct ap_msg ping = {.type = AP_PING, .u.ping.value = (uint64_t)mono_ms};

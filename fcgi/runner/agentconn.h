@@ -49,6 +49,10 @@ struct agentconn_args {
 };
 int agentconn_new(const struct agentconn_args *a, struct agentconn **ret, struct err *e);
 
+/* From here on it is another's. Not inside an event. */
+void agentconn_hand_over(struct agentconn *c, const struct agentconn_events *ev,
+			 void *arg);
+
 void agentconn_send(struct agentconn *c, const struct ap_msg *m);
 
 /*

@@ -166,11 +166,17 @@ void agentlink_distrust(struct sandbox *sb, const char *why)
 	sandbox_link_lost(sb, why);
 }
 
+static const struct agentconn_events events = {
+	.hello = on_hello, .message = on_message, .closed = on_closed};
+
+void agentlink_take(struct sandbox *sb, struct agentconn *conn)
+{
+	sb->conn = conn;
+	agentconn_hand_over(conn, &events, sb);
+}
+
 int agentlink_open(struct sandbox *sb, int fd, struct err *e)
 {
-	static const struct agentconn_events events = {
-		.hello = on_hello, .message = on_message, .closed = on_closed};
-
 	return agentconn_new(&(struct agentconn_args){.loop = &sb->r->loop,
 						      .all = &sb->r->conns,
 						      .fd = fd,

@@ -10,6 +10,9 @@
  */
 int agentlink_open(struct sandbox *sb, int fd, struct err *e);
 
+/* As if it had been opened and the agent had said hello, knowing nothing. */
+void agentlink_take(struct sandbox *sb, struct agentconn *conn);
+
 /*
  * The agent broke the protocol (a gap in a stream, counts that differ): it is
  * not the agent we put there, or damaged. Ends the connection after the message.

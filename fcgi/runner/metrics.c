@@ -55,6 +55,21 @@ static void by_status(const struct metrics *m, struct buf *b)
 			   m->commands[i]);
 }
 
+static void warm_pool(const struct metrics *m, const struct metrics_gauges *g,
+		      struct buf *b)
+{
+	single(b, "mcp_warm_pool_size", "gauge", "WARM_POOL_SIZE.", g->warm_size);
+	single(b, "mcp_warm_pool_ready", "gauge", "Sandboxes that stand ready.",
+	       g->warm_ready);
+	single(b, "mcp_warm_pool_hits_total", "counter",
+	       "New identifiers that were given one.", m->warm_hits);
+	single(b, "mcp_warm_pool_misses_total", "counter",
+	       "New identifiers that found none ready.", m->warm_misses);
+	single(b, "mcp_warm_pool_failures_total", "counter",
+	       "Sandboxes of the pool that were not made, or given up.",
+	       m->warm_failures);
+}
+
 void metrics_text(const struct metrics *m, const struct metrics_gauges *g, struct buf *b)
 {
 	single(b, "mcp_active_sandboxes", "gauge", "Sandboxes that are there.",
@@ -62,6 +77,7 @@ void metrics_text(const struct metrics *m, const struct metrics_gauges *g, struc
 	single(b, "mcp_active_runs", "gauge", "Runs that are running.", g->active_runs);
 	single(b, "mcp_queued_runs", "gauge", "Runs that wait.", g->queued_runs);
 	by_status(m, b);
+	warm_pool(m, g, b);
 	single(b, "mcp_reaper_deletes_total", "counter", "Sandboxes deleted as expired.",
 	       m->reaper_deletes);
 	histogram(b, "mcp_command_duration_seconds", "From start to end of a command.",

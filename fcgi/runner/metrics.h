@@ -24,12 +24,14 @@ struct histogram {
 struct metrics {
 	uint64_t runs[STORE_RUN_STATE_COUNT];
 	uint64_t commands[STORE_COMMAND_STATUS_COUNT];
+	uint64_t warm_hits, warm_misses, warm_failures;
 	uint64_t reaper_deletes, artifact_bytes, artifact_files, store_failures;
 	struct histogram command_duration, queue_time, sandbox_start, store_commit;
 };
 
 struct metrics_gauges {
 	uint64_t active_sandboxes, active_runs, queued_runs;
+	uint64_t warm_size, warm_ready;
 	uint64_t wal_bytes;
 };
 

@@ -14,6 +14,7 @@
 #include "runner/sandboxrec.h"
 #include "runner/turn.h"
 #include "runner/waitwords.h"
+#include "runner/warmpool.h"
 
 enum { STORE_RETRY_MS = 1000, BACKEND_WAIT_MS = 1000, BACKEND_WAIT_MAX_MS = 60000 };
 
@@ -244,7 +245,8 @@ static void reconcile_one(struct runner *r, struct sandbox *sb,
 static void reconcile(struct runner *r, const struct sandbox_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		if (!sandbox_named(r, l->v[i].name)) {
+		if (!sandbox_named(r, l->v[i].name) &&
+		    !warmpool_has(r->warm, l->v[i].name)) {
 			log_warn("sandbox %s is not in the database; removing it",
 				 l->v[i].name);
 			remove_orphan(r, l->v[i].name);
@@ -256,6 +258,7 @@ static void reconcile(struct runner *r, const struct sandbox_list *l)
 	r->backend_failed = false;
 	r->backend_wait_ms = 0;
 	sandboxes_kick_all(r);
+	warmpool_reconcile(r->warm, l);
 }
 
 /* ---- at a stop */
@@ -291,7 +294,9 @@ static void stop_strangers(struct runner *r, const struct sandbox_list *l)
 		const struct sandbox *sb = sandbox_named(r, l->v[i].name);
 		struct stop_job *j;
 
-		if (!l->v[i].running || (sb && (sb->job || sb->state != SANDBOX_ABSENT)))
+		if (!l->v[i].running ||
+		    (sb && (sb->job || sb->state != SANDBOX_ABSENT)) ||
+		    warmpool_has(r->warm, l->v[i].name))
 			continue;
 		j = xcalloc(1, sizeof(*j));
 		j->job = (struct control_job){.work = work_stop, .done = done_stop};
@@ -318,6 +323,7 @@ static void done_list(struct control_job *cj)
 			log_error("stopping: %s", j->e.msg);
 		else
 			stop_strangers(r, &j->list);
+		warmpool_stop(r->warm); /* the backend may not have been there */
 	} else if (r->phase == PHASE_STORE_FAILED && r->making_room) {
 		stop_strangers(r, &j->list);
 	} else if (r->phase == PHASE_STOPPING) {
@@ -384,6 +390,7 @@ void recovery_begin(struct runner *r)
 	r->store_words[0] = '\0';
 	reserve_keep(r); /* an earlier runner's is taken over before the first write */
 	load_sandboxes(r);
+	warmpool_load(r->warm);
 	load_runs(r);
 	if (r->backend)
 		list_sandboxes(r);
@@ -449,6 +456,7 @@ void recovery_store_failed(struct runner *r, const struct err *why)
 	r->reconciled = false;
 	runs_drop_all(r);
 	sandboxes_drop_all(r);
+	warmpool_drop_all(r->warm);
 	r->dirty = false;
 	r->store_retry.data = r;
 	uv_timer_start(&r->store_retry, try_store, STORE_RETRY_MS, STORE_RETRY_MS);

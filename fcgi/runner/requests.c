@@ -14,6 +14,7 @@
 #include "runner/sandboxes.h"
 #include "runner/sandboxrec.h"
 #include "runner/turn.h"
+#include "runner/warmpool.h"
 #include "wire/idenc.h"
 
 enum {
@@ -274,6 +275,8 @@ static void read_gauges(struct runner *r, struct metrics_gauges *g)
 	struct store_stats stats = {0};
 
 	store_stats(r->store, &stats);
+	g->warm_size = (uint64_t)r->conf->warm_pool_size;
+	g->warm_ready = warmpool_ready(r->warm);
 	g->wal_bytes = (uint64_t)stats.wal_bytes;
 	g->active_runs = runs_count(r, NULL, STORE_RUN_RUNNING);
 	g->queued_runs = runs_count(r, NULL, STORE_RUN_QUEUED);

@@ -21,6 +21,7 @@
 #include "runner/tick.h"
 #include "runner/turn.h"
 #include "runner/waitwords.h"
+#include "runner/warmpool.h"
 
 enum {
 	STOP_EXTRA_MS = 2000, /* after the grace: sandboxes are stopped hard */
@@ -58,7 +59,7 @@ static void on_leave_look(uv_timer_t *t)
 	struct runner *r = t->data;
 
 	if (clock_mono_ms() >= r->stop_by_mono ||
-	    (!sandboxes_busy(r) && !runs_any_unconfirmed(r))) {
+	    (!sandboxes_busy(r) && !warmpool_busy(r->warm) && !runs_any_unconfirmed(r))) {
 		turn_commit(r);
 		leave();
 	}
@@ -85,6 +86,7 @@ static void on_stop_look(uv_timer_t *t)
 	if ((r->nruns == 0 || now >= r->stop_hard_mono) && !r->sandboxes_stopped) {
 		r->sandboxes_stopped = true;
 		sandboxes_stop_all(r);
+		warmpool_stop(r->warm);
 		/* What runs unknown to us: not yet adopted, or the store had failed. */
 		recovery_stop_strangers(r);
 	}
@@ -212,7 +214,7 @@ static int set_up(struct runner *r, struct err *e)
 		return err_set(e, ERR_SYSTEM, "no loop");
 	if (turn_init(r, e) < 0 || tick_init(r, e) < 0 || watch_ends(r, e) < 0 ||
 	    control_new(&r->loop, &r->control, e) < 0 ||
-	    waitwords_new(r, &r->words, e) < 0)
+	    waitwords_new(r, &r->words, e) < 0 || warmpool_new(r, &r->warm, e) < 0)
 		return -1;
 	if (edges_new(&pairs, &r->edges, e) < 0)
 		return -1;
@@ -237,6 +239,7 @@ static void tear_down(struct runner *r)
 	}
 	runs_drop_all(r);
 	sandboxes_drop_all(r);
+	warmpool_close(r->warm);
 	turn_commit(r);
 	turn_close(r);
 	tick_close(r);
@@ -254,6 +257,7 @@ static void tear_down(struct runner *r)
 	if (r->backend)
 		r->backend->ops->close(r->backend);
 	waitwords_free(r->words);
+	warmpool_free(r->warm);
 	store_close(r->store);
 	free(r->artifacts_dir);
 	free(r->reserve_path);

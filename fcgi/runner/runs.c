@@ -153,6 +153,7 @@ static int accept_new(struct runner *r, const struct run_request *q, struct run 
 	if (sandbox_get(r, q->tenant, run->spec.identifier, &sb, e) < 0)
 		return -1;
 	run->created_at = clock_now_ms();
+	sandbox_take_warm(sb, run->spec.ttl_s);
 	rc = insert(run, sb, e);
 	if (rc == 0) {
 		enlist(run, sb);

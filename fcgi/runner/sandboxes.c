@@ -16,6 +16,7 @@
 #include "runner/sandboxrec.h"
 #include "runner/strangers.h"
 #include "runner/turn.h"
+#include "runner/warmpool.h"
 
 /*
  * How long a broken connection is tried before the commands are called lost, and
@@ -123,17 +124,60 @@ static void submit(struct sandbox *sb, enum sandboxjob_kind what)
 					 .owner = sb});
 }
 
-static void begin_create(struct sandbox *sb)
+static void begin_life(struct sandbox *sb)
 {
-	set_state(sb, SANDBOX_CREATING);
 	sb->created_at = clock_now_ms();
 	if (sb->expires_at <= sb->created_at)
 		sb->expires_at =
 			sb->created_at +
 			(sb->ttl_s ? sb->ttl_s : sb->r->conf->default_ttl_s) * 1000;
 	sb->create_again = false;
+}
+
+static void begin_create(struct sandbox *sb)
+{
+	if (!sb->has_row)
+		warmpool_missed(sb->r->warm);
+	set_state(sb, SANDBOX_CREATING);
+	begin_life(sb);
 	sandbox_store(sb, STORE_SANDBOX_CREATING, NULL);
 	submit(sb, SANDBOXJOB_OPEN);
+}
+
+/* The backend's words for it; taken from where they are. */
+static void take_words(struct sandbox *sb, char **id, char **image, char **fingerprint)
+{
+	free(sb->container_id);
+	free(sb->image);
+	free(sb->fingerprint);
+	sb->container_id = *id ? MOVE(*id) : xstrdup(sb->name);
+	sb->image = *image ? MOVE(*image) : xstrdup(sb->r->conf->image);
+	sb->fingerprint = MOVE(*fingerprint);
+}
+
+/* No row: nothing of it is anywhere, no file that would have to be kept. */
+static bool bind_warm(struct sandbox *sb)
+{
+	struct warm_sandbox w;
+
+	if (sb->has_row || !warmpool_take(sb->r->warm, &w))
+		return false;
+	set_state(sb, SANDBOX_CONNECTING);
+	begin_life(sb);
+	sandbox_set_name(sb, w.name);
+	take_words(sb, &w.container_id, &w.image, &w.fingerprint);
+	memcpy(sb->boot_id, w.boot_id, sizeof(sb->boot_id));
+	sb->has_boot = true;
+	sb->wipe = false;
+	sb->fresh = true;
+	sb->stale = sb->again = NULL;
+	sb->strikes = 0;
+	sb->lost_since_mono = clock_mono_ms();
+	agentlink_take(sb, w.conn);
+	sandbox_store(sb, STORE_SANDBOX_CREATING, NULL);
+	sb->bound = true;
+	sandbox_acknowledge_later(sb);
+	return true;
 }
 
 static void begin_connect(struct sandbox *sb)
@@ -270,12 +314,7 @@ void sandbox_link_ready(struct sandbox *sb)
 
 static void take_info(struct sandbox *sb, struct sandbox_info *i)
 {
-	free(sb->container_id);
-	free(sb->image);
-	free(sb->fingerprint);
-	sb->container_id = MOVE(i->container_id);
-	sb->image = MOVE(i->image);
-	sb->fingerprint = MOVE(i->policy_fingerprint);
+	take_words(sb, &i->container_id, &i->image, &i->policy_fingerprint);
 	sb->fresh = i->fresh;
 	sb->stale = NULL;
 	if (i->fresh)
@@ -284,10 +323,6 @@ static void take_info(struct sandbox *sb, struct sandbox_info *i)
 		sb->again = i->recreated;
 	else if (!sb->again)
 		sb->again = again_default;
-	if (!sb->container_id)
-		sb->container_id = xstrdup(sb->name);
-	if (!sb->image)
-		sb->image = xstrdup(sb->r->conf->image);
 }
 
 static void open_failed(struct sandbox *sb, const struct err *why)
@@ -416,6 +451,8 @@ static void job_done(void *owner, struct sandboxjob *j)
 		return;
 	}
 	reports[j->order.what](sb, j);
+	if (j->order.what == SANDBOXJOB_OPEN)
+		warmpool_go_on(r->warm);
 	if (r->phase == PHASE_STOPPING && j->order.what != SANDBOXJOB_STOP)
 		stop_one(sb);
 	else if (remove_next) /* then it is still there: it must be removed */
@@ -471,9 +508,10 @@ void sandbox_kick(struct sandbox *sb)
 	/* What waits goes on when there is room. */
 	if (r->short_of_room && !sb->files && !wants_restart(sb))
 		return;
-	if (r->backend && r->reconciled)
-		begin_create(sb);
-	else if (r->backend_failed) {
+	if (r->backend && r->reconciled) {
+		if (!bind_warm(sb))
+			begin_create(sb);
+	} else if (r->backend_failed) {
 		struct err e = ERR_INIT;
 
 		err_set(&e, ERR_BACKEND, "%s", r->backend_words);
@@ -481,6 +519,23 @@ void sandbox_kick(struct sandbox *sb)
 		runs_refuse(sb, &e);
 		filejobs_fail(sb, &e);
 	}
+}
+
+void sandbox_take_warm(struct sandbox *sb, int64_t ttl_s)
+{
+	if (sb->state != SANDBOX_ABSENT || sb->has_row || sb->job || sb->remove_next ||
+	    !warmpool_ready(sb->r->warm))
+		return;
+	sandbox_extend(sb, clock_now_ms(), ttl_s);
+	bind_warm(sb);
+}
+
+/* Now that it is stored whose it is, its agent may be told something. */
+void sandbox_is_bound(struct sandbox *sb)
+{
+	sb->bound = false;
+	if (sb->state == SANDBOX_CONNECTING && sb->conn)
+		sandbox_link_ready(sb);
 }
 
 static void sandboxes_each(struct runner *r, void (*fn)(struct sandbox *sb))
@@ -528,6 +583,15 @@ bool sandboxes_busy(const struct runner *r)
 	for (size_t i = 0; i < HASH_SIZE; i++)
 		for (const struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
 			if (sb->job)
+				return true;
+	return false;
+}
+
+bool sandboxes_any_creating(const struct runner *r)
+{
+	for (size_t i = 0; i < HASH_SIZE; i++)
+		for (const struct sandbox *sb = r->sandboxes[i]; sb; sb = sb->hash_next)
+			if (sb->state == SANDBOX_CREATING)
 				return true;
 	return false;
 }

@@ -12,6 +12,14 @@
 /* The backend has it and it runs: connect instead of creating. */
 void sandbox_adopt(struct sandbox *sb);
 
+/*
+ * If nothing was ever made for it: one of the warm pool becomes its sandbox, for
+ * ttl_s at first, and gives it its name. It is ready after the commit of this turn,
+ * when sandbox_is_bound() is told.
+ */
+void sandbox_take_warm(struct sandbox *sb, int64_t ttl_s);
+void sandbox_is_bound(struct sandbox *sb);
+
 /* Runs or waiters want something: create, connect or start what can start. */
 void sandbox_kick(struct sandbox *sb);
 void sandboxes_kick_all(struct runner *r);
@@ -26,6 +34,8 @@ void sandbox_remove(struct sandbox *sb, const char *reason, const struct replyto
 /* Stop all that run, keeping files; sandboxes_busy() tells when they are. */
 void sandboxes_stop_all(struct runner *r);
 bool sandboxes_busy(const struct runner *r);
+/* Is there one that is being created? Someone waits for it. */
+bool sandboxes_any_creating(const struct runner *r);
 
 void sandboxes_heartbeat(struct runner *r, int64_t mono_ms);
 

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "runner/hash.h"
 #include "runner/runs.h"
+#include "runner/sandboxes.h"
 #include "runner/turn.h"
 
 static size_t slot_of(const char *tenant, const char *identifier)
@@ -143,6 +144,8 @@ void sandboxes_acknowledge(struct runner *r)
 		sb->ack_listed = false;
 		if (sb->conn)
 			runs_acknowledge(sb);
+		if (sb->bound)
+			sandbox_is_bound(sb);
 	}
 }
 

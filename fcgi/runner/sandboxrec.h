@@ -36,7 +36,7 @@ void sandbox_store(struct sandbox *sb, enum store_sandbox_state state, const cha
 /* The life of it goes on for ttl_s from now. */
 void sandbox_extend(struct sandbox *sb, int64_t now, int64_t ttl_s);
 
-/* After the commit of this turn: runs_acknowledge(). */
+/* After the commit of this turn: runs_acknowledge(), sandbox_is_bound(). */
 void sandbox_acknowledge_later(struct sandbox *sb);
 void sandboxes_acknowledge(struct runner *r);
 

@@ -27,6 +27,7 @@ struct sync;
 struct filejob;
 struct orphan_job;
 struct waitwords;
+struct warmpool;
 
 /* One output stream of one command; output.c. */
 struct stream {
@@ -118,6 +119,7 @@ struct sandbox {
 	const char *again;       /* why it was started anew, files kept; told once */
 	struct sandbox *ack_next;
 	bool ack_listed; /* in r->to_ack */
+	bool bound;      /* to one of the warm pool, in this turn */
 	uv_timer_t *retry;
 	struct run *runs, **runs_tail;
 	struct waiter *waiters;
@@ -160,6 +162,7 @@ struct runner {
 	const struct backend_ops *ops; /* NULL: there is no such backend */
 	struct backend *backend;       /* NULL until it is open */
 	struct waitwords *words;       /* what it says */
+	struct warmpool *warm;
 	bool backend_failed;
 	int64_t backend_wait_ms; /* before the next try; longer after each failure */
 	int64_t backend_due;     /* monotonic */

@@ -16,6 +16,7 @@
 #include "runner/sandboxes.h"
 #include "runner/sandboxrec.h"
 #include "runner/turn.h"
+#include "runner/warmpool.h"
 #include "wire/idenc.h"
 
 enum {
@@ -203,6 +204,7 @@ static void beat(struct runner *r, int64_t mono)
 {
 	reserve_keep(r);
 	sandboxes_heartbeat(r, mono);
+	warmpool_heartbeat(r->warm, mono);
 	runs_guard(r, mono);
 	recovery_retry_backend(r);
 	/* Runs may have waited for an agent to read on. */
@@ -229,6 +231,7 @@ static void on_tick(uv_timer_t *t)
 		reap(r, now);
 	if (is_due(&r->next_beat, mono, BEAT_EVERY_MS))
 		beat(r, mono);
+	warmpool_tick(r->warm, mono);
 	if (!r->sweeping && is_due(&r->next_sweep, mono, SWEEP_EVERY_MS))
 		sweep(r, now, mono);
 	if (is_due(&r->next_sessions, mono, SESSIONS_EVERY_MS))

@@ -96,8 +96,8 @@ static void commit(struct runner *r)
 	}
 	if (info.wrote)
 		metrics_observe_us(&r->metrics.store_commit, info.duration_us);
-	sandboxes_acknowledge(r);
 	send_answers(r, NULL);
+	sandboxes_acknowledge(r); /* may begin something, for the next commit */
 	agentconns_flush(&r->conns);
 	if (info.newest_event_id)
 		edges_ring(r->edges);
@@ -122,7 +122,8 @@ static bool may_wait(const struct runner *r)
 static void end_of_turn(struct runner *r)
 {
 	agentconns_flush(&r->conns);
-	if (r->dirty && !may_wait(r))
+	/* What follows a commit may write again: a sandbox that was bound by it. */
+	while (r->dirty && !may_wait(r))
 		commit(r);
 }
 

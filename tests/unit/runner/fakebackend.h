@@ -47,7 +47,8 @@ static const char *fake_create_words; /* said to all that wait */
 static const char *fake_open_fails;
 static int fake_open_delay_ms;
 static int fake_remove_delay_ms;
-static bool fake_list_outdated; /* what runs was made under another policy */
+static bool fake_list_outdated;  /* what runs was made under another policy */
+static bool fake_list_old_image; /* or from another image */
 
 /* Sandboxes evil-X have a false agent: this, for each connection, in a thread. */
 static void (*fake_evil)(const char *name, int fd, int nth);
@@ -351,7 +352,8 @@ static inline int fake_list(struct backend *b, struct sandbox_list *ret, struct 
 		ret->v[ret->n++] =
 			(struct sandbox_info){.name = xstrdup(de->d_name),
 					      .running = fake_pid(b, de->d_name) > 0,
-					      .outdated = fake_list_outdated};
+					      .outdated = fake_list_outdated,
+					      .old_image = fake_list_old_image};
 	}
 	closedir(d);
 	return 0;
