@@ -286,7 +286,7 @@ int kube_upgrade(struct kube_api *a, const struct http_upgrade *u, struct hijack
 
 struct tries {
 	int64_t deadline, pause_ms;
-	bool may_repeat;
+	bool may_repeat, once;
 	const int *stop_fd;
 };
 
@@ -316,6 +316,8 @@ static bool pause_for(struct tries *t, int64_t retry_after_ms)
 static bool is_worth_another(const struct tries *t, const struct kube_status *s,
 			     const struct err *why)
 {
+	if (t->once)
+		return false;
 	if (s->reason == KUBE_BUSY && s->code != 503)
 		return true;
 	if (s->code == 0)
@@ -382,7 +384,9 @@ int kube_call(struct kube_api *a, const struct kube_call *c, json_t **ret, struc
 				      (c->timeout_ms ? c->timeout_ms : TIMEOUT_MS),
 			  .pause_ms = PAUSE_FIRST_MS,
 			  .may_repeat = c->may_repeat || strcmp(c->method, "GET") == 0 ||
-					strcmp(c->method, "DELETE") == 0};
+					strcmp(c->method, "DELETE") == 0,
+			  .once = c->once,
+			  .stop_fd = c->stop_fd};
 	struct kube_status s;
 	int rc = try_all(a, &call, &t, ret, &s, e);
 

@@ -68,6 +68,7 @@ struct kube_call {
 	 * looks. 429 and 401 come before anything was done: any call is tried again.
 	 */
 	bool may_repeat;
+	bool once;                  /* never again: the caller does that */
 	const int *stop_fd;         /* readable: ends it at once, ERR_BUSY; NULL: none */
 	struct kube_status *status; /* filled with a refusal's details; NULL: none */
 };

@@ -52,6 +52,8 @@ static int read_page(struct kube_api *a, const struct kube_list *l, struct buf *
 		     struct err *e)
 {
 	AUTO_BUF path = BUF_INIT(PATH_MAX_BYTES);
+	struct kube_call c = {
+		.method = "GET", .once = l->once, .stop_fd = l->stop_fd, .status = s};
 	AUTO_JSON *page = NULL;
 	const char *next, *version;
 
@@ -63,9 +65,8 @@ static int read_page(struct kube_api *a, const struct kube_list *l, struct buf *
 		kube_query_add(&path, "continue", at->p);
 	if (!buf_ok(&path))
 		return err_set(e, ERR_BACKEND, "a continue token that is too long");
-	if (kube_call(a,
-		      &(struct kube_call){.method = "GET", .path = path.p, .status = s},
-		      &page, e) < 0)
+	c.path = path.p;
+	if (kube_call(a, &c, &page, e) < 0)
 		return -1;
 	version = version_of(page);
 	if (!version)

@@ -22,7 +22,8 @@ struct kube_list {
 	void (*begin)(void *arg);   /* NULL: none */
 	int (*item)(void *arg, json_t *object, struct err *e);
 	void *arg;
-	const int *stop_fd;         /* readable: ends it at once, ERR_BUSY; NULL: none */
+	bool once;          /* no request is repeated: the caller repeats the list */
+	const int *stop_fd; /* readable: ends it at once, ERR_BUSY; NULL: none */
 	struct kube_status *status; /* a refusal's details; NULL: none */
 };
 int kube_list(struct kube_api *a, const struct kube_list *l,

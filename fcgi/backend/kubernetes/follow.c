@@ -98,6 +98,7 @@ static int list(struct kube_follow *f, struct err *e)
 				    .begin = on_begin,
 				    .item = on_item,
 				    .arg = f,
+				    .once = true,
 				    .stop_fd = &f->stop_fd};
 
 	if (kube_list(f->api, &l, f->version, e) < 0)

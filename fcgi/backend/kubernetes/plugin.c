@@ -7,6 +7,7 @@
 
 #include "base/auto.h"
 #include "base/base64.h"
+#include "base/io.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/proc.h"
@@ -120,15 +121,19 @@ static void put_text(json_t *o, const char *key, const char *value)
 static json_t *cluster_info(const struct kubeconfig *k)
 {
 	json_t *c = json_must(json_object());
-	AUTO_BUF ca = BUF_INIT(2 << 20);
+	AUTO_BUF ca = BUF_INIT(2 << 20), file = BUF_INIT(1 << 20);
+	struct err ignored = ERR_INIT; /* the login will say what is wrong with it */
+	const char *pem = k->ca_pem;
 
 	put_text(c, "server", k->server);
 	put_text(c, "tls-server-name", k->tls_name);
 	put_text(c, "proxy-url", k->proxy);
 	if (k->insecure)
 		json_put(c, "insecure-skip-tls-verify", json_true());
-	if (k->ca_pem) {
-		base64_add(&ca, k->ca_pem, strlen(k->ca_pem));
+	if (!pem && k->ca_file && io_read_file(k->ca_file, &file, &ignored) == 0)
+		pem = file.p;
+	if (pem) {
+		base64_add(&ca, pem, strlen(pem));
 		put_text(c, "certificate-authority-data", ca.p);
 	}
 	return c;
