@@ -162,7 +162,8 @@ static int accept_new(struct runner *r, const struct run_request *q, struct run 
 	if (rc >= 0)
 		answer(r, q, run->spec.identifier, sb->name);
 	sandbox_kick(sb);
-	if (rc == 0 && awaited)
+	/* One that was bound to it begins with the commit: that waits for nothing. */
+	if (rc == 0 && awaited && !sb->bound)
 		turn_hold(r, before);
 	return rc;
 }

@@ -116,6 +116,28 @@ async function cold(client, spawned) {
 		docker ? p50 <= 0.35 * docker : undefined);
 }
 
+// First calls of new identifiers, each when one of the pool stands ready.
+async function warmPool(name, env) {
+	const server = await Server.start({ ...env, WARM_POOL_SIZE: "2" });
+	const client = await server.connect("bench");
+	const gauge = async (m) => Number(new RegExp(`^${m} (\\d+)`, "m").exec(await (await server.get("/metrics")).text())[1]);
+	const took = [];
+	try {
+		for (let i = 0; i < (quick ? 5 : 25); i++) {
+			await until("the pool", 30000, async () => (await gauge("mcp_warm_pool_ready")) === 2);
+			const file = requestFile(server, client.transport.sessionId, "new", runMessage(`new-${i}`, { argv: ["true"] }));
+			took.push(tool("bench_http", server.port, 1, 1, file, '"state":"completed"').p50_us);
+		}
+		const hits = await gauge("mcp_warm_pool_hits_total");
+		const p50 = median(took);
+		row(`${name}new identifier with its first command, warm pool, p50`,
+			`${ms(p50)}, worst ${ms(Math.max(...took))}; ${hits} of ${took.length} from the pool`, "<= 5 ms", p50 <= 5000 && hits === took.length);
+	} finally {
+		await client.close();
+		await server.stop({ check: false });
+	}
+}
+
 // p50 of `docker run --rm IMAGE true` when an engine with an image is at hand.
 function dockerRun() {
 	const image = process.env.BENCH_DOCKER_IMAGE;
@@ -312,9 +334,10 @@ try {
 } finally {
 	await server.stop({ check: false });
 }
+if (wants("pool")) await warmPool("", {});
 if (wants("kept")) await kept();
 if (wants("idle")) await idle();
-const lib = { row, ms, times, median, tool, warmFile, syncMs, quick };
+const lib = { row, ms, times, median, tool, warmFile, warmPool, syncMs, quick };
 if (wants("docker")) await docker(lib, spawned);
 // Only when it is asked for: its cluster takes minutes to build.
 if (only.includes("kubernetes")) await kubernetes(lib, spawned);

@@ -51,7 +51,7 @@ async function timed(n, each) {
 
 const remove = (client, identifier) => client.callTool({ name: "delete_sandbox", arguments: { identifier } });
 
-// lib: {row, ms, times, median, tool, warmFile, syncMs, quick}
+// lib: {row, ms, times, median, tool, warmFile, warmPool, syncMs, quick}
 export async function docker(lib, spawned) {
 	const { row, ms, times, median, tool, quick } = lib;
 	const engine = await Engine.start();
@@ -88,6 +88,7 @@ export async function docker(lib, spawned) {
 			await client.close();
 			await server.stop({ check: false });
 		}
+		await lib.warmPool("docker: ", engine.env);
 		await checkLeft(engine);
 	} finally {
 		await engine.stop();
