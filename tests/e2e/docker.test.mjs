@@ -416,3 +416,21 @@ test("a missing image is pulled from its registry, and the layers are in the log
 		await registry.ended;
 	}
 });
+
+test("a warm sandbox of an image that was built anew is replaced", async () => {
+	await api("POST", "/images/mcp-sandbox:test/tag?repo=mcp-sandbox&tag=pool");
+	const other = await Server.start({ ...engine.env, SANDBOX_IMAGE: "mcp-sandbox:pool", WARM_POOL_SIZE: "1" });
+	const warm = async () => (await list(other.instance)).filter((c) => c.State === "running").map((c) => c.Names[0].slice(1));
+	try {
+		const [name] = await until("a warm sandbox", 60000, async () => (await warm()).length === 1 && warm());
+		await until("its row", 10000, async () => / 1$/m.test(/^mcp_warm_pool_ready.*$/m.exec(await (await other.get("/metrics")).text())[0]));
+		await api("POST", `/commit?container=${name}&repo=mcp-sandbox&tag=pool`);
+		other.kill("master", "SIGUSR2");
+		await until("another one", 60000, async () => (await warm()).length === 1 && !(await warm()).includes(name));
+		assert.deepEqual((await list(other.instance)).map((c) => c.Image), ["mcp-sandbox:pool"]);
+	} finally {
+		await other.stop();
+		await api("DELETE", "/images/mcp-sandbox:pool?force=1");
+	}
+	assert.deepEqual(await list(other.instance), []);
+});

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (json_parse((const char *)data, size, &root, &e[2]) < 0)
 		return 0;
 	container_parse(root, &c, &e[3]);
-	if (container_parse_list(root, &list, &e[4]) == 0)
+	if (container_parse_list(root, "sha256:0", &list, &e[4]) == 0)
 		sandbox_list_release(&list);
 	return 0;
 }

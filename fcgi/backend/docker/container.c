@@ -259,7 +259,19 @@ static const char *listed_name(const json_t *item)
 	return NULL;
 }
 
-int container_parse_list(const json_t *root, struct sandbox_list *ret, struct err *e)
+/* Podman leaves the algorithm out. */
+static const char *digits_of(const char *id)
+{
+	return strncmp(id, "sha256:", 7) == 0 ? id + 7 : id;
+}
+
+static bool is_another(const char *a, const char *b)
+{
+	return a && b && strcmp(digits_of(a), digits_of(b)) != 0;
+}
+
+int container_parse_list(const json_t *root, const char *image_id,
+			 struct sandbox_list *ret, struct err *e)
 {
 	struct sandbox_list l = {0};
 	const json_t *item;
@@ -283,13 +295,16 @@ int container_parse_list(const json_t *root, struct sandbox_list *ret, struct er
 			.policy_fingerprint = label(labels, "mcp.policy_fingerprint"),
 			.running = state && (strcmp(state, "running") == 0 ||
 					     strcmp(state, "paused") == 0),
+			.old_image =
+				is_another(json_get_string(item, "ImageID"), image_id),
 		};
 	}
 	*ret = l;
 	return 0;
 }
 
-int container_list(struct docker *d, struct sandbox_list *ret, struct err *e)
+int container_list(struct docker *d, const char *image_id, struct sandbox_list *ret,
+		   struct err *e)
 {
 	/* {"label":["mcp.role=sandbox","mcp.instance=<hex>"]}, percent-encoded */
 	AUTO_FREE char *path = xasprintf(
@@ -301,5 +316,5 @@ int container_list(struct docker *d, struct sandbox_list *ret, struct err *e)
 
 	if (engine_call(&d->engine, &c, &root, e) < 0)
 		return -1;
-	return container_parse_list(root, ret, e);
+	return container_parse_list(root, image_id, ret, e);
 }

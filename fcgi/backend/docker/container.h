@@ -40,8 +40,13 @@ int container_stop(struct docker *d, const char *name, struct err *e);
 /* With its volumes, whatever it is at. Not there: fine. */
 int container_remove(struct docker *d, const char *name, struct err *e);
 
-/* Reads an answer of the list call into sandbox infos. Pure. */
-int container_parse_list(const json_t *root, struct sandbox_list *ret, struct err *e);
-int container_list(struct docker *d, struct sandbox_list *ret, struct err *e);
+/*
+ * Reads an answer of the list call into sandbox infos; image_id (NULL: not known)
+ * is the one that new containers are made from. Pure.
+ */
+int container_parse_list(const json_t *root, const char *image_id,
+			 struct sandbox_list *ret, struct err *e);
+int container_list(struct docker *d, const char *image_id, struct sandbox_list *ret,
+		   struct err *e);
 
 #endif

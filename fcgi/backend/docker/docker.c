@@ -191,9 +191,10 @@ static int docker_remove(struct backend *b, const char *name, bool *ret_existed,
 static int docker_list(struct backend *b, struct sandbox_list *ret, struct err *e)
 {
 	struct docker *d = docker_of(b);
+	AUTO_FREE char *image = NULL;
 	size_t i;
 
-	if (container_list(d, ret, e) < 0)
+	if (image_id(d, &image, e) < 0 || container_list(d, image, ret, e) < 0)
 		return -1;
 	for (i = 0; i < ret->n; i++)
 		ret->v[i].outdated =
@@ -222,7 +223,7 @@ static void docker_close(struct backend *b)
 	struct sandbox_list l = {0};
 	struct err ignored = ERR_INIT;
 
-	if (d->engine.http && d->network && container_list(d, &l, &ignored) == 0 &&
+	if (d->engine.http && d->network && container_list(d, NULL, &l, &ignored) == 0 &&
 	    l.n == 0)
 		network_remove(d);
 	sandbox_list_release(&l);

@@ -121,20 +121,29 @@ static int pull(struct docker *d, struct err *e)
 	return long_call(d, &c, e);
 }
 
-/* 1: it is there and fits; 0: it is missing. */
-static int look(struct docker *d, struct err *e)
+/* 1: it is there; 0: it is missing. */
+static int inspect(struct docker *d, json_t **ret, struct err *e)
 {
 	AUTO_FREE char *path = xasprintf("/images/%s/json", d->image);
 	struct engine_call c = {.method = "GET", .path = path};
+
+	if (engine_call(&d->engine, &c, ret, e) == 0)
+		return 1;
+	if (e->kind != ERR_NOT_FOUND)
+		return -1;
+	*e = (struct err)ERR_INIT;
+	return 0;
+}
+
+/* 1: it is there and fits; 0: it is missing. */
+static int look(struct docker *d, struct err *e)
+{
 	AUTO_JSON *root = NULL;
 	const char *arch;
+	int there = inspect(d, &root, e);
 
-	if (engine_call(&d->engine, &c, &root, e) < 0) {
-		if (e->kind != ERR_NOT_FOUND)
-			return -1;
-		*e = (struct err)ERR_INIT;
-		return 0;
-	}
+	if (there <= 0)
+		return there;
 	arch = json_get_string(root, "Architecture");
 	if (arch && *arch && *d->engine.arch && strcmp(arch, d->engine.arch) != 0)
 		return err_set(e, ERR_BACKEND,
@@ -175,4 +184,16 @@ int image_ensure_present(struct docker *d, struct err *e)
 	rc = ensure(d, e);
 	pthread_mutex_unlock(&d->image_lock);
 	return rc < 0 ? err_wrap(e, "image %s", d->image) : 0;
+}
+
+int image_id(struct docker *d, char **ret, struct err *e)
+{
+	AUTO_JSON *root = NULL;
+	const char *id;
+
+	if (inspect(d, &root, e) < 0)
+		return -1;
+	id = json_get_string(root, "Id");
+	*ret = id ? xstrdup(id) : NULL;
+	return 0;
 }

@@ -15,4 +15,10 @@ char *image_reference(const char *image);
 /* Says in the log how it goes. ERR_BACKEND when its processor is another one. */
 int image_ensure_present(struct docker *d, struct err *e);
 
+/*
+ * The id it has now, the caller's; NULL when it is not there. A container tells of
+ * the one it was made from.
+ */
+int image_id(struct docker *d, char **ret, struct err *e);
+
 #endif

@@ -259,13 +259,34 @@ static void a_list_has_only_what_can_be_ours(void **state)
 	struct err e = ERR_INIT;
 
 	(void)state;
-	assert_int_equal(container_parse_list(v, &l, &e), 0);
+	assert_int_equal(container_parse_list(v, NULL, &l, &e), 0);
 	assert_int_equal(l.n, 2);
 	assert_string_equal(l.v[0].name, "mcp-sbx-a-1");
 	assert_true(l.v[0].running);
 	assert_string_equal(l.v[1].name, "mcp-sbx-b-1");
 	assert_false(l.v[1].running);
 	sandbox_list_release(&l);
+}
+
+/* A tag may have been moved on since. */
+static void a_list_says_what_was_made_from_another_image(void **state)
+{
+	AUTO_JSON *v = parsed(
+		"[{\"Id\":\"a\",\"Names\":[\"/mcp-sbx-a-1\"],\"ImageID\":\"sha256:1\"},"
+		"{\"Id\":\"b\",\"Names\":[\"/mcp-sbx-b-1\"],\"ImageID\":\"2\"},"
+		"{\"Id\":\"c\",\"Names\":[\"/mcp-sbx-c-1\"]}]");
+	struct sandbox_list l = {0}, unknown = {0};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_int_equal(container_parse_list(v, "sha256:2", &l, &e), 0);
+	assert_true(l.v[0].old_image);
+	assert_false(l.v[1].old_image);
+	assert_false(l.v[2].old_image);
+	assert_int_equal(container_parse_list(v, NULL, &unknown, &e), 0);
+	assert_false(unknown.v[0].old_image);
+	sandbox_list_release(&l);
+	sandbox_list_release(&unknown);
 }
 
 static void no_limit_asks_for_none_and_options_are_asked_for(void **state)
@@ -449,6 +470,7 @@ int main(void)
 		cmocka_unit_test(a_description_of_a_container_is_read),
 		cmocka_unit_test(a_description_that_is_none_is_refused_not_believed),
 		cmocka_unit_test(a_list_has_only_what_can_be_ours),
+		cmocka_unit_test(a_list_says_what_was_made_from_another_image),
 		cmocka_unit_test(no_limit_asks_for_none_and_options_are_asked_for),
 		cmocka_unit_test(lines_of_a_build_become_words_and_its_error_an_error),
 		cmocka_unit_test(a_line_without_end_costs_a_bounded_amount),
