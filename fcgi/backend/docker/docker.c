@@ -10,6 +10,7 @@
 #include "backend/caps.h"
 #include "backend/docker/attach.h"
 #include "backend/docker/container.h"
+#include "backend/docker/direct.h"
 #include "backend/docker/image.h"
 #include "backend/docker/network.h"
 #include "backend/docker/oomfiles.h"
@@ -143,6 +144,7 @@ static int docker_create(struct backend *b, const struct sandbox_spec *spec,
 static int docker_connect(struct backend *b, const char *name, int *ret_fd, struct err *e)
 {
 	struct docker *d = docker_of(b);
+	struct err no_short_way = ERR_INIT;
 	AUTO_CONTAINER c = {0};
 	bool there;
 
@@ -153,6 +155,8 @@ static int docker_connect(struct backend *b, const char *name, int *ret_fd, stru
 	if (c.paused && container_unpause(d, name, e) < 0)
 		return -1;
 	oomfiles_learn(d->oomfiles, name, c.pid, c.id);
+	if (direct_agent(d, &c, ret_fd, &no_short_way) == 0)
+		return 0;
 	return attach_agent(d, name, ret_fd, e);
 }
 

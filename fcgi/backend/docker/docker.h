@@ -12,12 +12,14 @@
  * Sandboxes as containers of a Docker-compatible engine. Immutable after open()
  * but for what the locks guard, so calls for different sandboxes may run at once.
  * The agent is put into a container as an archive before each start and is its
- * PID 1; its socket lies beside it, in a folder that only root can look into, and
- * one exec of `agent connect` per sandbox carries the stream.
+ * PID 1; its socket lies beside it, in a folder that only root can look into. The
+ * stream goes to that socket itself where this process can (direct.h), else one
+ * exec of `agent connect` per sandbox carries it (attach.h).
  */
-#define DOCKER_AGENT_DIR "/.mcp-sandboxd"
-#define DOCKER_AGENT     DOCKER_AGENT_DIR "/agent"
-#define DOCKER_SOCKET    DOCKER_AGENT_DIR "/socket"
+#define DOCKER_AGENT_DIR   "/.mcp-sandboxd"
+#define DOCKER_AGENT       DOCKER_AGENT_DIR "/agent"
+#define DOCKER_SOCKET_NAME "socket"
+#define DOCKER_SOCKET      DOCKER_AGENT_DIR "/" DOCKER_SOCKET_NAME
 
 struct oomfiles;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/local/local.h"
+#include "backend/agentsock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/local/agentsock.h"
 #include "backend/local/box.h"
 #include "backend/local/runtime.h"
 #include "backend/local/setup.h"
@@ -38,6 +38,8 @@ static char *box_dir(const struct local *l, const char *name)
 	return xasprintf("%s/%s", l->sandboxes_dir, name);
 }
 
+#define AGENT_SOCKET "agent"
+
 /* Where an agent that makes its own socket does so: see agentsock.h. */
 static char *agent_folder(const struct local *l, const char *name)
 {
@@ -47,14 +49,14 @@ static char *agent_folder(const struct local *l, const char *name)
 static int local_connect(struct backend *b, const char *name, int *ret_fd, struct err *e)
 {
 	struct local *l = local_of(b);
-	AUTO_FREE char *folder = NULL;
-	struct agentsock_own own = {.groups = &l->cgroups, .child = name};
+	AUTO_FREE char *folder = agent_folder(l, name);
+	AUTO_FREE char *group = xasprintf("%s/%s", l->cgroups.parent, name);
+	struct agentsock_own own = {folder, AGENT_SOCKET, group};
 
 	if (check_name(name, e) < 0)
 		return -1;
 	if (!runtime_is_gvisor(l->runtime))
 		return agentsock_connect(l->agents_fd, name, ret_fd, e);
-	own.folder = folder = agent_folder(l, name);
 	return agentsock_own_connect(&own, ret_fd, e);
 }
 
@@ -130,7 +132,7 @@ static int write_config(const struct local *l, const struct sandbox_spec *spec,
 			const char *dir, struct err *e)
 {
 	static const char *const passed[] = {OCI_AGENT, "init", "--listen-fd", "3", NULL};
-	static const char own_socket[] = OCI_SOCKET_DIR "/" AGENTSOCK_OWN;
+	static const char own_socket[] = OCI_SOCKET_DIR "/" AGENT_SOCKET;
 	static const char *const own[] = {OCI_AGENT, "init", "--socket", own_socket,
 					  NULL};
 	bool gvisor = runtime_is_gvisor(l->runtime);
@@ -235,6 +237,7 @@ static int launch(struct local *l, const struct sandbox_spec *spec, const char *
 	AUTO_FREE char *lower = xasprintf("%s/images/%s", l->conf->data_dir, box->image);
 	AUTO_FREE char *folder = agent_folder(l, spec->name);
 	AUTO_CLOSE int fd = -1;
+	struct agentsock_own own = {.folder = folder, .name = AGENT_SOCKET};
 	struct launch a = {l, spec, box};
 	struct runtime_run run = {.runtime = l->runtime,
 				  .state_dir = l->runtime_dir,
@@ -254,8 +257,7 @@ static int launch(struct local *l, const struct sandbox_spec *spec, const char *
 	run.pass_fd = fd;
 	if (runtime_run(&run, e) < 0)
 		return -1;
-	if (box->gvisor &&
-	    agentsock_own_wait(folder, box->init.pid, AGENT_WAIT_MS, e) < 0)
+	if (box->gvisor && agentsock_own_wait(&own, box->init.pid, AGENT_WAIT_MS, e) < 0)
 		return -1;
 	return box_write(dir, box, e);
 }

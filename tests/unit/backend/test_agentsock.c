@@ -14,12 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/local/agentsock.h"
+#include "backend/agentsock.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/str.h"
+
+#define AGENTSOCK_OWN "agent"
 
 /*
  * The folder of a sandbox as its root may leave it. The listening process is this
@@ -51,6 +53,8 @@ static void own_group(void)
 	snprintf(child, sizeof child, "%.*s", (int)(line.p + line.n - slash - 1),
 		 slash + 1);
 }
+
+static const struct agentsock_own place = {folder, AGENTSOCK_OWN, ""};
 
 static int setup(void **state)
 {
@@ -85,10 +89,10 @@ static int listen_in(const char *dir)
 	return fd;
 }
 
-static int connect_as(char *group_parent, const char *group_child, struct err *e)
+static int connect_as(const char *group_parent, const char *group_child, struct err *e)
 {
-	struct cgroups groups = {.parent = group_parent};
-	struct agentsock_own o = {folder, &groups, group_child};
+	AUTO_FREE char *group = xasprintf("%s/%s", group_parent, group_child);
+	struct agentsock_own o = {folder, AGENTSOCK_OWN, group};
 	AUTO_CLOSE int fd = -1;
 
 	*e = (struct err)ERR_INIT;
@@ -113,6 +117,10 @@ static void who_listens_outside_of_the_group_is_refused(void **state)
 	(void)state;
 	assert_int_equal(connect_as(other, "mcp-sbx-a", &e), -1);
 	assert_non_null(strstr(e.msg, "not of this sandbox"));
+	/* A group whose name only begins alike is another one. */
+	child[strlen(child) - 1] = '\0';
+	assert_int_equal(connect_as(parent, child, &e), -1);
+	own_group();
 }
 
 static void a_link_to_another_socket_is_not_followed(void **state)
@@ -160,13 +168,13 @@ static void waiting_ends_when_the_socket_comes_to_its_name(void **state)
 
 	(void)state;
 	unlink(to);
-	assert_int_equal(agentsock_own_wait(folder, getpid(), 20, &e), -1);
+	assert_int_equal(agentsock_own_wait(&place, getpid(), 20, &e), -1);
 	assert_int_equal(e.kind, ERR_TIMEOUT);
 	e = (struct err)ERR_INIT;
 	pid = fork();
 	if (pid == 0)
 		_exit(rename(from, to) < 0);
-	assert_int_equal(agentsock_own_wait(folder, getpid(), 10000, &e), 0);
+	assert_int_equal(agentsock_own_wait(&place, getpid(), 10000, &e), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
@@ -180,7 +188,7 @@ static void waiting_ends_with_the_sandbox(void **state)
 	if (pid == 0)
 		_exit(0);
 	unlink(path);
-	assert_int_equal(agentsock_own_wait(folder, pid, 10000, &e), -1);
+	assert_int_equal(agentsock_own_wait(&place, pid, 10000, &e), -1);
 	assert_non_null(strstr(e.msg, "ended"));
 	waitpid(pid, NULL, 0);
 }

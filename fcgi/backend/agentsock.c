@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "backend/local/agentsock.h"
+#include "backend/agentsock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,14 +73,15 @@ int agentsock_connect(int folder_fd, const char *name, int *ret_fd, struct err *
 }
 
 /* The socket as a thing that was looked at, whatever takes its name afterwards. */
-static int open_own(const char *folder, int *ret_fd, struct err *e)
+static int open_own(const struct agentsock_own *o, int *ret_fd, struct err *e)
 {
-	AUTO_CLOSE int dir = open(folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	AUTO_CLOSE int dir =
+		open(o->folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 
 	if (dir >= 0)
-		fd = openat(dir, AGENTSOCK_OWN, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		fd = openat(dir, o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return err_set(e, ERR_NOT_FOUND, "the sandbox does not run");
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -94,21 +95,34 @@ static int open_own(const char *folder, int *ret_fd, struct err *e)
 	return 0;
 }
 
-/* "3:memory:/mcp-sandboxd-<instance>/<child>", on any of the lines. */
-static bool is_member(pid_t pid, const struct cgroups *groups, const char *child)
+/* "3:memory:/mcp-sandboxd-<instance>/<child>", "0::/system.slice/docker-<id>.scope" */
+static bool names(struct str line, const char *group)
+{
+	static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789-_";
+	const char *end = line.p + line.n, *at = line.p;
+	size_t n = strlen(group);
+
+	while ((at = memmem(at, (size_t)(end - at), group, n))) {
+		at += n;
+		if (at == end || !memchr(word, *at, sizeof word - 1))
+			return true;
+	}
+	return false;
+}
+
+bool agentsock_is_member(pid_t pid, const char *group)
 {
 	AUTO_FREE char *path = xasprintf("/proc/%d/cgroup", (int)pid);
-	AUTO_FREE char *end = xasprintf("%s/%s", groups->parent, child);
 	AUTO_BUF text = BUF_INIT(65536);
 	struct err none = ERR_INIT;
 	struct str rest, line;
-	size_t n = strlen(end);
 
 	if (pid <= 0 || io_read_file(path, &text, &none) < 0)
 		return false;
 	rest = (struct str){text.p, text.len};
 	while (str_cut(&rest, '\n', &line))
-		if (line.n >= n && memcmp(line.p + line.n - n, end, n) == 0)
+		if (names(line, group))
 			return true;
 	return false;
 }
@@ -119,13 +133,12 @@ int agentsock_own_connect(const struct agentsock_own *o, int *ret_fd, struct err
 	struct ucred peer;
 	socklen_t n = sizeof peer;
 
-	if (open_own(o->folder, &path_fd, e) < 0 ||
-	    agentsock_connect(path_fd, "", &fd, e) < 0)
+	if (open_own(o, &path_fd, e) < 0 || agentsock_connect(path_fd, "", &fd, e) < 0)
 		return -1;
-	/* Who called listen(): runsc's file server of this sandbox. */
+	/* Who called listen(): the agent, or runsc's file server of this sandbox. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
 		return err_sys(e, "ask who the agent is");
-	if (!is_member(peer.pid, o->groups, o->child))
+	if (!agentsock_is_member(peer.pid, o->group))
 		return err_set(e, ERR_BACKEND,
 			       "the agent's socket is not of this sandbox");
 	*ret_fd = fd;
@@ -134,18 +147,19 @@ int agentsock_own_connect(const struct agentsock_own *o, int *ret_fd, struct err
 }
 
 /* True when the name is there, which it is from the moment the agent listens. */
-static int is_there(const char *folder, bool *ret, struct err *e)
+static int is_there(const struct agentsock_own *o, bool *ret, struct err *e)
 {
 	AUTO_CLOSE int fd = -1;
 
-	*ret = open_own(folder, &fd, e) == 0;
+	*ret = open_own(o, &fd, e) == 0;
 	if (*ret || e->kind != ERR_NOT_FOUND)
 		return *ret ? 0 : -1;
 	*e = (struct err)ERR_INIT;
 	return 0;
 }
 
-int agentsock_own_wait(const char *folder, pid_t pid, int timeout_ms, struct err *e)
+int agentsock_own_wait(const struct agentsock_own *o, pid_t pid, int timeout_ms,
+		       struct err *e)
 {
 	AUTO_CLOSE int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	AUTO_CLOSE int life = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -156,10 +170,11 @@ int agentsock_own_wait(const char *folder, pid_t pid, int timeout_ms, struct err
 	bool there;
 
 	if (watch < 0 || life < 0 ||
-	    inotify_add_watch(watch, folder, IN_MOVED_TO | IN_ONLYDIR) < 0)
+	    inotify_add_watch(watch, o->folder,
+			      IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW) < 0)
 		return err_sys(e, "watch for the agent's socket");
 	for (;;) {
-		if (is_there(folder, &there, e) < 0 || there)
+		if (is_there(o, &there, e) < 0 || there)
 			return there ? 0 : -1;
 		left = end - clock_mono_ms();
 		if (left <= 0)
