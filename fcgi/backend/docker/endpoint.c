@@ -145,11 +145,25 @@ static int find_usual(struct endpoint *ret, struct err *e)
 		       words.p, advice);
 }
 
-static int check_files(const struct endpoint *ep, struct err *e)
+/* As with Docker's own client, there may be none of our own. */
+static void forget_absent_pair(struct endpoint *ep)
 {
-	const char *const files[] = {ep->ca, ep->cert, ep->key};
+	if (!ep->cert || io_exists(ep->cert) || io_exists(ep->key))
+		return;
+	free(ep->cert);
+	free(ep->key);
+	ep->cert = ep->key = NULL;
+}
+
+static int check_files(struct endpoint *ep, struct err *e)
+{
+	const char *files[3];
 	size_t i;
 
+	forget_absent_pair(ep);
+	files[0] = ep->ca;
+	files[1] = ep->cert;
+	files[2] = ep->key;
 	for (i = 0; i < sizeof files / sizeof *files; i++)
 		if (files[i] && access(files[i], R_OK) < 0)
 			return err_sys(e, "DOCKER_CERT_PATH: %s", files[i]);
@@ -225,4 +239,48 @@ int endpoint_refused(const char *where, const char *unix_socket, int sys, struct
 			       unix_socket);
 	return err_set(e, ERR_BACKEND, "the engine at %s is not reached: %s", where,
 		       strerror_r(sys, why, sizeof why));
+}
+
+const char *endpoint_tls_advice(const char *words)
+{
+	static const struct {
+		const char *has, *advice;
+	} table[] = {
+		{"certificate required",
+		 "; it wants a client's certificate: put cert.pem and key.pem into "
+		 "DOCKER_CERT_PATH"},
+		{"handshake failure",
+		 "; it wants a client's certificate: put cert.pem and key.pem into "
+		 "DOCKER_CERT_PATH"},
+		{"unknown ca", "; it does not accept our certificate: cert.pem in "
+			       "DOCKER_CERT_PATH is not signed by the CA it trusts"},
+		{"bad certificate", "; it does not accept our certificate: look at "
+				    "cert.pem in DOCKER_CERT_PATH"},
+		{"expired certificate",
+		 "; our certificate has expired: renew cert.pem in "
+		 "DOCKER_CERT_PATH"},
+		{"certificate expired",
+		 "; our certificate has expired: renew cert.pem in "
+		 "DOCKER_CERT_PATH"},
+		{"certificate has expired",
+		 "; the engine's own certificate must be renewed"},
+		{"issuer certificate", "; its certificate is not signed by the CA in "
+				       "DOCKER_CERT_PATH/ca.pem"},
+		{"self-signed certificate",
+		 "; its certificate is not signed by the CA in "
+		 "DOCKER_CERT_PATH/ca.pem"},
+		{"subject name", "; its certificate is for another name than DOCKER_HOST "
+				 "has"},
+		{"wrong version number", "; it does not speak TLS there: unset "
+					 "DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, or use "
+					 "its other port"},
+		{"HTTP request to an HTTPS server",
+		 "; it speaks TLS: set DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof table / sizeof *table; i++)
+		if (strcasestr(words, table[i].has))
+			return table[i].advice;
+	return "";
 }

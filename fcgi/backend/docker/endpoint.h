@@ -36,4 +36,7 @@ int endpoint_parse(const char *docker_host, bool tls_verify, const char *cert_pa
  */
 int endpoint_refused(const char *where, const char *unix_socket, int sys, struct err *e);
 
+/* What to do about a connection over TLS that failed with those words; "" if unknown. */
+const char *endpoint_tls_advice(const char *words);
+
 #endif

@@ -62,12 +62,16 @@ int engine_refusal(int status, const char *body, size_t n, struct err *e)
 	AUTO_JSON *root = NULL;
 	struct err ignored = ERR_INIT;
 	const char *words = NULL;
+	char text[256];
 
 	if (json_parse(body, n, &root, &ignored) == 0)
 		words = json_get_string(root, "message");
 	if (words && *words)
 		return err_set(e, kind, "%.400s", words);
-	return err_set(e, kind, "the engine answered %d", status);
+	snprintf(text, sizeof text, "%.*s", n < sizeof text ? (int)n : (int)sizeof text,
+		 body);
+	return err_set(e, kind, "the engine answered %d%s", status,
+		       endpoint_tls_advice(text));
 }
 
 /* What a failed connection means, in words. */
@@ -79,8 +83,8 @@ static int explain(const struct engine *en, const struct err *why, struct err *e
 		return err_set(e, ERR_TIMEOUT,
 			       "the engine at %s does not answer in time; is it hung?",
 			       en->where);
-	*e = *why;
-	return err_wrap(e, "the engine at %s", en->where);
+	return err_set(e, why->kind, "the engine at %s: %s%s", en->where, why->msg,
+		       endpoint_tls_advice(why->msg));
 }
 
 static int read_json(const struct http_answer *a, json_t **ret, struct err *e)

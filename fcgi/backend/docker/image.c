@@ -5,15 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/docker/context.h"
 #include "backend/docker/joblines.h"
 #include "backend/docker/registryauth.h"
-#include "backend/docker/tarball.h"
 #include "base/auto.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/mem.h"
 
-enum { BUILD_MS = 3600 * 1000, DOCKERFILE_MAX = 1 << 20 };
+enum { BUILD_MS = 3600 * 1000 };
 
 static const char default_name[] = "default";
 static const char default_reference[] = "mcp-sandbox:latest";
@@ -89,25 +89,45 @@ static int own_dockerfile(char **ret, struct err *e)
 
 static int build(struct docker *d, struct err *e)
 {
-	AUTO_FREE char *file = NULL, *path = NULL;
-	AUTO_BUF text = BUF_INIT(DOCKERFILE_MAX);
-	AUTO_BUF tar = BUF_INIT(2 * DOCKERFILE_MAX);
+	AUTO_FREE char *file = NULL, *path = NULL, *auth = registryauth_build_header();
+	AUTO_BUF tar = BUF_INIT(CONTEXT_MAX);
 	struct engine_call c = {.method = "POST", .content_type = "application/x-tar"};
 
 	if (*d->conf->dockerfile_path)
 		file = xstrdup(d->conf->dockerfile_path);
 	else if (own_dockerfile(&file, e) < 0)
 		return -1;
-	if (io_read_file(file, &text, e) < 0)
+	if (context_make(file, &tar, e) < 0)
 		return err_wrap(e, "SANDBOX_DOCKERFILE_PATH");
-	tarball_file(&tar, "Dockerfile", 0644, text.p, text.len);
-	tarball_end(&tar);
 	docker_say(d, BACKEND_WAITING, "building the image %s from %s", d->image, file);
-	path = xasprintf("/build?t=%s&dockerfile=Dockerfile&rm=1&forcerm=1", d->image);
+	path = xasprintf("/build?t=%s&dockerfile=" CONTEXT_DOCKERFILE "&rm=1&forcerm=1",
+			 d->image);
 	c.path = path;
+	c.header = auth;
 	c.bytes = tar.p;
 	c.len = tar.len;
 	return long_call(d, &c, e);
+}
+
+/* What a registry's "no" may be for; its own words are kept. */
+static int refused_pull(struct docker *d, bool had_auth, struct err *e)
+{
+	static const char *const words[] = {"unauthorized", "authentication required",
+					    "denied", "no basic auth credentials"};
+	size_t i;
+
+	for (i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcasestr(e->msg, words[i]))
+			break;
+	if (i == sizeof words / sizeof *words)
+		return -1;
+	if (had_auth)
+		return err_wrap(e, "the stored credentials were not accepted");
+	if (registryauth_needs_helper(d->image))
+		return err_wrap(e, "the credentials are with a helper program, which is "
+				   "not run: store them in config.json (`auths`)");
+	return err_wrap(e, "no credentials are stored for the registry; `docker login` "
+			   "as the server's user stores them");
 }
 
 static int pull(struct docker *d, struct err *e)
@@ -118,7 +138,7 @@ static int pull(struct docker *d, struct err *e)
 
 	docker_say(d, BACKEND_WAITING, "pulling the image %s%s", d->image,
 		   auth ? " with the credentials of Docker's configuration" : "");
-	return long_call(d, &c, e);
+	return long_call(d, &c, e) < 0 ? refused_pull(d, auth != NULL, e) : 0;
 }
 
 /* 1: it is there; 0: it is missing. */

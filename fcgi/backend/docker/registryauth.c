@@ -28,11 +28,9 @@ char *registryauth_registry(const char *reference)
 	return MOVE(first);
 }
 
-static char *header_of(const char *user, const char *password, const char *registry)
+static char *coded_header(const char *name, const json_t *v)
 {
-	AUTO_JSON *auth = json_pack("{s:s,s:s,s:s}", "username", user, "password",
-				    password, "serveraddress", registry);
-	AUTO_FREE char *text = auth ? json_dumps(auth, JSON_COMPACT) : NULL;
+	AUTO_FREE char *text = json_dumps(v, JSON_COMPACT);
 	AUTO_BUF coded = BUF_INIT(CODED_MAX);
 
 	if (!text)
@@ -40,7 +38,29 @@ static char *header_of(const char *user, const char *password, const char *regis
 	base64url_add(&coded, text, strlen(text));
 	while (coded.len % 4) /* the engine insists on it */
 		buf_puts(&coded, "=");
-	return buf_ok(&coded) ? xasprintf("X-Registry-Auth: %s", coded.p) : NULL;
+	return buf_ok(&coded) ? xasprintf("%s: %s", name, coded.p) : NULL;
+}
+
+/* "user:password" in base64, or a token that stands for them. */
+static json_t *credentials_of(const json_t *item, const char *registry)
+{
+	const char *token = json_get_string(item, "identitytoken");
+	const char *coded = json_get_string(item, "auth");
+	AUTO_BUF pair = BUF_INIT(CODED_MAX);
+	struct err ignored = ERR_INIT;
+	char *colon;
+
+	if (token && *token)
+		return json_pack("{s:s,s:s}", "identitytoken", token, "serveraddress",
+				 registry);
+	if (!coded || base64_decode(&pair, coded, strlen(coded), &ignored) < 0)
+		return NULL;
+	colon = strchr(pair.p, ':');
+	if (!colon)
+		return NULL;
+	*colon = '\0';
+	return json_pack("{s:s,s:s,s:s}", "username", pair.p, "password", colon + 1,
+			 "serveraddress", registry);
 }
 
 /* A key may have a scheme and a path: they do not count. */
@@ -61,36 +81,111 @@ char *registryauth_of(const json_t *config, const char *registry)
 	const char *key;
 
 	json_object_foreach((json_t *)(uintptr_t)auths, key, item) {
-		const char *coded = json_get_string(item, "auth");
-		AUTO_BUF pair = BUF_INIT(CODED_MAX);
-		struct err ignored = ERR_INIT;
-		char *colon;
+		AUTO_JSON *auth =
+			is_key_of(key, registry) ? credentials_of(item, registry) : NULL;
 
-		if (!coded || !is_key_of(key, registry) ||
-		    base64_decode(&pair, coded, strlen(coded), &ignored) < 0)
-			continue;
-		colon = strchr(pair.p, ':');
-		if (!colon)
-			continue;
-		*colon = '\0';
-		return header_of(pair.p, colon + 1, registry);
+		if (auth)
+			return coded_header("X-Registry-Auth", auth);
 	}
 	return NULL;
 }
 
-char *registryauth_header(const char *reference)
+char *registryauth_all_of(const json_t *config)
 {
-	const char *dir = getenv("DOCKER_CONFIG"), *home = getenv("HOME");
-	AUTO_FREE char *path =
-		dir && *dir ? xasprintf("%s/config.json", dir)
-			    : xasprintf("%s/.docker/config.json", home ? home : "/root");
-	AUTO_FREE char *registry = registryauth_registry(reference);
+	const json_t *auths = json_object_get(config, "auths"), *item;
+	AUTO_JSON *all = json_object();
+	const char *key;
+
+	json_object_foreach((json_t *)(uintptr_t)auths, key, item) {
+		json_t *auth = credentials_of(item, key);
+
+		if (auth)
+			json_put(all, key, auth);
+	}
+	return json_object_size(all) > 0 ? coded_header("X-Registry-Config", all) : NULL;
+}
+
+bool registryauth_has_helper(const json_t *config, const char *registry)
+{
+	const char *store = json_get_string(config, "credsStore");
+
+	return (store && *store) ||
+	       json_get_string(json_object_get(config, "credHelpers"), registry);
+}
+
+/* ---- the files */
+
+enum { FILES = 3 };
+
+/* The n-th place where they may be; to free(). */
+static char *place(int n)
+{
+	const char *docker = getenv("DOCKER_CONFIG"), *run = getenv("XDG_RUNTIME_DIR");
+	const char *home = getenv("HOME");
+
+	if (!home || !*home)
+		home = "/root";
+	if (n == 0 && docker && *docker)
+		return xasprintf("%s/config.json", docker);
+	if (n == 0)
+		return xasprintf("%s/.docker/config.json", home);
+	if (n == 1)
+		return xasprintf("%s/containers/%sauth.json", run && *run ? run : "/run",
+				 run && *run ? "" : "0/");
+	return xasprintf("%s/.config/containers/auth.json", home);
+}
+
+/* NULL: it is not there, or no JSON. */
+static json_t *read_place(int n)
+{
+	AUTO_FREE char *path = place(n);
 	AUTO_BUF text = BUF_INIT(1 << 20);
-	AUTO_JSON *config = NULL;
+	json_t *config = NULL;
 	struct err ignored = ERR_INIT;
 
 	if (io_read_file(path, &text, &ignored) < 0 ||
 	    json_parse(text.p, text.len, &config, &ignored) < 0)
 		return NULL;
-	return registryauth_of(config, registry);
+	return config;
+}
+
+char *registryauth_header(const char *reference)
+{
+	AUTO_FREE char *registry = registryauth_registry(reference);
+	char *found = NULL;
+	int i;
+
+	for (i = 0; i < FILES && !found; i++) {
+		AUTO_JSON *config = read_place(i);
+
+		found = registryauth_of(config, registry);
+	}
+	return found;
+}
+
+char *registryauth_build_header(void)
+{
+	char *found = NULL;
+	int i;
+
+	for (i = 0; i < FILES && !found; i++) {
+		AUTO_JSON *config = read_place(i);
+
+		found = registryauth_all_of(config);
+	}
+	return found;
+}
+
+bool registryauth_needs_helper(const char *reference)
+{
+	AUTO_FREE char *registry = registryauth_registry(reference);
+	bool found = false;
+	int i;
+
+	for (i = 0; i < FILES && !found; i++) {
+		AUTO_JSON *config = read_place(i);
+
+		found = registryauth_has_helper(config, registry);
+	}
+	return found;
 }

@@ -414,6 +414,31 @@ static void credentials_are_those_of_the_registry(void **state)
 	assert_null(registryauth_of(config, "elsewhere"));
 }
 
+static void tokens_go_before_passwords_and_helpers_are_named(void **state)
+{
+	AUTO_JSON *config =
+		parsed("{\"auths\":{\"reg\":{\"auth\":\"dTpw\",\"identitytoken\":\"t\"},"
+		       "\"helped\":{}},\"credHelpers\":{\"helped\":\"ecr\"}}");
+	AUTO_JSON *store = parsed("{\"credsStore\":\"desktop\",\"auths\":{\"reg\":{}}}");
+	AUTO_FREE char *one = registryauth_of(config, "reg");
+	AUTO_FREE char *all = registryauth_all_of(config);
+
+	(void)state;
+	/* {"identitytoken":"t","serveraddress":"reg"} */
+	assert_string_equal(one,
+			    "X-Registry-Auth: eyJpZGVudGl0eXRva2VuIjoidCIsInNlcnZlcmF"
+			    "kZHJlc3MiOiJyZWcifQ==");
+	/* {"reg":{"identitytoken":"t","serveraddress":"reg"}} */
+	assert_string_equal(all,
+			    "X-Registry-Config: eyJyZWciOnsiaWRlbnRpdHl0b2tlbiI6InQiL"
+			    "CJzZXJ2ZXJhZGRyZXNzIjoicmVnIn19");
+	assert_true(registryauth_has_helper(config, "helped"));
+	assert_false(registryauth_has_helper(config, "reg"));
+	assert_true(registryauth_has_helper(store, "reg"));
+	assert_null(registryauth_all_of(store));
+	assert_null(registryauth_all_of(NULL));
+}
+
 static void the_oom_count_is_where_the_container_is_and_nowhere_else(void **state)
 {
 	static const char v1[] = "11:pids:/docker/abc\n5:cpu,memory:/docker/abc\n0::/x\n";
@@ -476,6 +501,7 @@ int main(void)
 		cmocka_unit_test(a_line_without_end_costs_a_bounded_amount),
 		cmocka_unit_test(a_name_gets_its_tag),
 		cmocka_unit_test(credentials_are_those_of_the_registry),
+		cmocka_unit_test(tokens_go_before_passwords_and_helpers_are_named),
 		cmocka_unit_test(
 			the_oom_count_is_where_the_container_is_and_nowhere_else),
 		cmocka_unit_test(an_archive_is_one_that_tar_reads),
