@@ -9,7 +9,9 @@ import { spawn, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import http from "node:http";
+import net from "node:net";
 import path from "node:path";
+import tls from "node:tls";
 import { fileURLToPath } from "node:url";
 import { until } from "./rig.mjs";
 
@@ -18,30 +20,39 @@ const cache = process.env.MCP_TEST_CACHE ?? "/var/cache/mcp-sandboxd-test";
 const image = "mcp-sandbox:test";
 const uidBase = "1879048192";
 
-// One request to an engine; {status, text}.
-export function ask(socketPath, method, where, body, headers = {}) {
+// One request to an engine, by its socket or {host, port}; {status, text}.
+export function ask(at, method, where, body, headers = {}) {
 	return new Promise((resolve, reject) => {
-		const r = http.request({ socketPath, method, path: where, headers: body ? { "content-type": "application/json", ...headers } : headers }, (answer) => {
+		const r = http.request({ ...(typeof at === "string" ? { socketPath: at } : at), method, path: where, headers: body ? { "content-type": "application/json", ...headers } : headers }, (answer) => {
 			let text = "";
 			answer.setEncoding("utf8").on("data", (d) => (text += d)).on("end", () => resolve({ status: answer.statusCode, text }));
 		});
 		r.on("error", reject);
-		r.end(body && JSON.stringify(body));
+		r.end(body && (Buffer.isBuffer(body) ? body : JSON.stringify(body)));
 	});
 }
 
 export class Engine {
 	name = "docker";
+	relays = []; // with a kill()
+	ports = new Map();
 
-	// ip netns would leave a name behind; unshare leaves nothing.
-	command() {
-		return { file: "unshare", args: ["--net", "dockerd", "-H", `unix://${this.socket}`,
-			"--data-root", path.join(this.top, "data"), "--exec-root", path.join(this.run, "exec"),
-			"--pidfile", path.join(this.run, "pid"), "--iptables=false", "--ip6tables=false"] };
+	// Becomes the program, with a network namespace of its own: ip netns would leave a
+	// name behind, unshare leaves nothing.
+	alone(...args) {
+		return { file: "unshare", args: ["--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", ...args] };
 	}
 
-	static async start() {
+	command() {
+		return this.alone("dockerd", "-H", `unix://${this.socket}`,
+			"--data-root", path.join(this.top, "data"), "--exec-root", path.join(this.run, "exec"),
+			"--pidfile", path.join(this.run, "pid"), "--iptables=false", "--ip6tables=false", ...this.more);
+	}
+
+	// more: arguments of the engine besides
+	static async start(more = []) {
 		const engine = new this();
+		engine.more = more;
 		engine.top = path.join(cache, engine.name);
 		engine.run = fs.mkdtempSync("/run/mcp-test-engine-");
 		engine.socket = path.join(engine.run, "engine.sock");
@@ -103,17 +114,81 @@ export class Engine {
 		return { SANDBOX_BACKEND: "docker", DOCKER_HOST: `unix://${this.socket}`, SANDBOX_IMAGE: image, SANDBOX_NETWORK_MODE: "none" };
 	}
 
-	// Debian's docker-registry on the engine's own loopback, port 5000.
-	async registry() {
+	// Becomes the program, in the engine's network namespace.
+	within(...args) {
+		return ["nsenter", ["-t", String(this.dockerd()), "--net", ...args]];
+	}
+
+	// An image of some megabytes: the shell and a few programs of this machine.
+	async tiny(name = "mcp-tiny") {
+		const dir = path.join(this.run, "tiny");
+		const programs = ["bash", "cat", "head", "id", "ls", "sha256sum", "sleep", "tr", "true"].map((p) => `/usr/bin/${p}`);
+		const libraries = String(execFileSync("ldd", programs)).match(/\/\S*lib\S*\.so\S*/g).map((l) => l.replace(/:$/, ""));
+		for (const file of new Set([...programs, ...libraries])) {
+			const to = path.join(dir, file.replace(/^\/lib/, "/usr/lib"));
+			fs.mkdirSync(path.dirname(to), { recursive: true });
+			fs.copyFileSync(fs.realpathSync(file), to);
+			fs.chmodSync(to, 0o755);
+		}
+		fs.symlinkSync("bash", path.join(dir, "usr/bin/sh"));
+		for (const link of ["bin", "lib", "lib64"]) fs.symlinkSync(`usr/${link}`, path.join(dir, link));
+		fs.mkdirSync(path.join(dir, "etc"));
+		fs.writeFileSync(path.join(dir, "etc/passwd"), "root:x:0:0::/root:/bin/bash\nsandbox:x:1000:1000::/workspace:/bin/bash\n");
+		for (const owned of ["workspace", "artifacts", "tmp"]) {
+			fs.mkdirSync(path.join(dir, owned));
+			fs.chownSync(path.join(dir, owned), 1000, 1000);
+		}
+		const body = execFileSync("tar", ["-C", dir, "-c", "."], { maxBuffer: 1 << 28 });
+		fs.rmSync(dir, { recursive: true });
+		const r = await ask(this.socket, "POST", `/images/create?fromSrc=-&repo=${name}&tag=1`, body, { "content-type": "application/x-tar" });
+		if (r.status !== 200 || r.text.includes('"error"')) throw new Error(r.text);
+		return `${name}:1`;
+	}
+
+	// Debian's docker-registry on the engine's own loopback, port 5000; with a password
+	// for `user`, or open.
+	async registry(password) {
 		const dir = path.join(this.run, "registry");
 		const config = path.join(this.run, "registry.yml");
-		fs.writeFileSync(config, `version: 0.1\nstorage: {filesystem: {rootdirectory: ${dir}}}\nhttp: {addr: "127.0.0.1:5000"}\n`);
-		const net = ["-t", String(this.dockerd()), "--net"];
-		execFileSync("nsenter", [...net, "ip", "link", "set", "lo", "up"]);
-		const child = spawn("nsenter", [...net, "docker-registry", "serve", config], { stdio: "ignore" });
+		let text = `version: 0.1\nstorage: {filesystem: {rootdirectory: ${dir}}}\nhttp: {addr: "127.0.0.1:5000"}\n`;
+		if (password) {
+			const hash = execFileSync("perl", ["-e", 'print crypt(shift, q($2b$05$abcdefghijklmnopqrstuu))', password]);
+			fs.writeFileSync(path.join(this.run, "htpasswd"), `user:${hash}\n`);
+			text += `auth: {htpasswd: {realm: test, path: ${path.join(this.run, "htpasswd")}}}\n`;
+		}
+		fs.writeFileSync(config, text);
+		const child = spawn(...this.within("docker-registry", "serve", config), { stdio: "ignore" });
 		child.ended = once(child, "exit");
-		await until("the registry", 10000, () => execFileSync("nsenter", [...net, "curl", "-sf", "http://127.0.0.1:5000/v2/"]));
+		await until("the registry", 10000, () => execFileSync(...this.within("curl", "-s", "http://127.0.0.1:5000/v2/")));
 		return child;
+	}
+
+	// A port of this machine's loopback that leads to one of the engine's.
+	async port(n) {
+		if (this.ports.has(n)) return this.ports.get(n);
+		const socket = path.join(this.run, `port-${n}`);
+		const relay = `const net = require("net");
+			net.createServer({ allowHalfOpen: true }, (a) => {
+				const b = net.connect({ port: ${n}, host: "127.0.0.1", allowHalfOpen: true });
+				for (const [x, y] of [[a, b], [b, a]]) x.on("error", () => y.destroy()).pipe(y);
+			}).listen(process.argv[1], () => console.log("up"));`;
+		const child = spawn(...this.within(process.execPath, "-e", relay, socket), { stdio: ["ignore", "pipe", "inherit"] });
+		this.relays.push(child);
+		await once(child.stdout, "data");
+		this.ports.set(n, await this.carry(socket));
+		return this.ports.get(n);
+	}
+
+	// A port of the loopback that leads to a unix socket, through TLS when options are given.
+	async carry(socketPath = this.socket, options) {
+		const carry = (socket) => {
+			const to = net.connect({ path: socketPath, allowHalfOpen: true });
+			for (const [a, b] of [[socket, to], [to, socket]]) a.on("error", () => b.destroy()).pipe(b);
+		};
+		const listener = (options ? tls.createServer(options, carry) : net.createServer({ allowHalfOpen: true }, carry)).listen(0, "127.0.0.1");
+		await once(listener, "listening");
+		this.relays.push({ kill: () => listener.close() });
+		return listener.address().port;
 	}
 
 	dockerd() {
@@ -140,6 +215,7 @@ export class Engine {
 	}
 
 	async stop() {
+		for (const relay of this.relays) relay.kill();
 		await this.down();
 		this.killShims();
 		await until("the engine's mounts to go", 5000, () => {
@@ -167,9 +243,8 @@ export class Podman extends Engine {
 		// than this process has.
 		const files = execFileSync("bash", ["-c", "ulimit -Hn"]).toString().trim();
 		return {
-			file: "unshare",
-			args: ["--net", "podman", "--tmpdir", path.join(this.run, "tmp"), "--network-config-dir", path.join(this.run, "net"),
-				"system", "service", "-t", "0", `unix://${this.socket}`],
+			...this.alone("podman", "--tmpdir", path.join(this.run, "tmp"), "--network-config-dir", path.join(this.run, "net"),
+				"system", "service", "-t", "0", `unix://${this.socket}`),
 			env: {
 				CONTAINERS_CONF: file("containers.conf", `[containers]\ndefault_ulimits = ["nofile=${files}:${files}", "nproc=4096:4096"]\n` +
 					'[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'),

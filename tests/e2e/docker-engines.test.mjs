@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// The ways to an engine, and what is said when there is none.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, test } from "node:test";
+import { client, engine, one, refusal, server, useEngine, withServer } from "./docker-rig.mjs";
+import { run, until } from "./rig.mjs";
+import { ask } from "./with-docker.mjs";
+
+// Two CAs, each with a certificate for an engine, one that has expired and one for a
+// client, as Docker's documentation makes them.
+const top = fs.mkdtempSync(path.join(os.tmpdir(), "mcp certs "));
+const certs = (name, file = "") => path.join(top, name, file);
+const pem = (name, file) => fs.readFileSync(certs(name, file));
+for (const name of ["right", "wrong"]) {
+	fs.mkdirSync(certs(name));
+	const ssl = (...args) => execFileSync("openssl", args, { cwd: certs(name), stdio: ["ignore", "ignore", "ignore"] });
+	ssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", `/CN=ca-${name}`, "-keyout", "ca-key.pem", "-out", "ca.pem");
+	for (const [who, cert, key, days, extension] of [
+		["engine", "engine-cert.pem", "engine-key.pem", "2", "subjectAltName=IP:127.0.0.1"],
+		["engine", "old-cert.pem", "old-key.pem", "-1", "subjectAltName=IP:127.0.0.1"],
+		["elsewhere", "far-cert.pem", "far-key.pem", "2", "subjectAltName=DNS:elsewhere"],
+		["client", "cert.pem", "key.pem", "2", "extendedKeyUsage=clientAuth"],
+	]) {
+		fs.writeFileSync(certs(name, "ext"), extension);
+		ssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", `/CN=${who}`, "-keyout", key, "-out", "csr");
+		ssl("x509", "-req", "-in", "csr", "-CA", "ca.pem", "-CAkey", "ca-key.pem", "-CAcreateserial", "-days", days, "-extfile", "ext", "-out", cert);
+	}
+}
+fs.mkdirSync(certs("no client"));
+fs.copyFileSync(certs("right", "ca.pem"), certs("no client", "ca.pem"));
+fs.mkdirSync(certs("foreign client"));
+fs.copyFileSync(certs("right", "ca.pem"), certs("foreign client", "ca.pem"));
+for (const file of ["cert.pem", "key.pem"]) fs.copyFileSync(certs("wrong", file), certs("foreign client", file));
+after(() => fs.rmSync(top, { recursive: true }));
+
+useEngine({ more: ["-H", "tcp://127.0.0.1:2375", "-H", "tcp://127.0.0.1:2376", "--tlsverify", "--tlscacert", certs("right", "ca.pem"),
+	"--tlscert", certs("right", "engine-cert.pem"), "--tlskey", certs("right", "engine-key.pem")] });
+const tcp = async (n) => `tcp://127.0.0.1:${await engine.port(n)}`;
+
+test("a socket that is missing, or no engine, is named with what to do", async () => {
+	await refusal({ DOCKER_HOST: "unix:///run/mcp-test-nothing.sock" }, /there is no socket .*DOCKER_HOST/);
+	await refusal({ DOCKER_HOST: `tcp://127.0.0.1:${server.port}` }, /no Docker-compatible engine/);
+});
+
+async function megabytesBothWays(c) {
+	const script = `${": filler\n".repeat(200000)}head -c 3000000 /dev/zero | tr '\\0' y; echo end >&2`;
+	const { final } = await run(c, "far", [script, "echo after"]);
+	assert.equal(final.commands[0].stdout_bytes, 3000000);
+	assert.equal(final.commands[0].stderr, "end\n");
+	assert.equal(final.commands[1].stdout, "after\n");
+}
+
+test("an engine behind a socket of this machine carries megabytes both ways", async () => {
+	await megabytesBothWays(client);
+});
+
+test("an engine on a TCP port works, megabytes go both ways", async () => {
+	await withServer({ DOCKER_HOST: `tcp://127.0.0.1:${await engine.carry()}` }, async (s, c) => {
+		await megabytesBothWays(c);
+		const made = await run(c, "far", ["head -c 20000000 /dev/urandom >/artifacts/big; sha256sum </artifacts/big"]);
+		const r = await s.get(`/artifacts/far/${made.run_id}/big`);
+		assert.equal(`${createHash("sha256").update(Buffer.from(await r.arrayBuffer())).digest("hex")}  -\n`, made.final.commands[0].stdout);
+	});
+});
+
+test("one relay serves a sandbox, however often it was reconnected", async () => {
+	await withServer({ DOCKER_HOST: `tcp://127.0.0.1:${await engine.carry()}` }, async (s, c) => {
+		const shell = async (text) => (await run(c, "relay", [text], { as_user: "root" })).final.commands[0].stdout;
+		for (let i = 0; i < 4; i++) {
+			assert.equal(await shell("echo on"), "on\n");
+			s.kill("runner");
+		}
+		const relays = "grep -l '[c]onnect' /proc/[0-9]*/cmdline 2>/dev/null | wc -l";
+		await until("old relays to end", 5000, async () => (await shell(relays)) === "1\n");
+	});
+});
+
+test("an engine behind TLS works with the right certificates", async () => {
+	const env = { DOCKER_HOST: await tcp(2376), DOCKER_TLS_VERIFY: "1", DOCKER_CERT_PATH: certs("right") };
+	await withServer(env, async (s, c) => megabytesBothWays(c));
+	// As Docker's own client: with certificates and without verifying.
+	await withServer({ ...env, DOCKER_TLS_VERIFY: "", DOCKER_CERT_PATH: certs("right") }, async (s, c) => {
+		assert.equal((await run(c, "far", ["echo on"])).final.commands[0].stdout, "on\n");
+	});
+});
+
+test("what is wrong with certificates is said with what to do", async () => {
+	const host = await tcp(2376);
+	const env = (name, DOCKER_HOST = host) => ({ DOCKER_HOST, DOCKER_TLS_VERIFY: "1", DOCKER_CERT_PATH: certs(name) });
+	for (const [name, words] of [["old", /must be renewed/], ["far", /is for another name/]]) {
+		const port = await engine.carry(engine.socket, { key: pem("right", `${name}-key.pem`), cert: pem("right", `${name}-cert.pem`) });
+		await refusal(env("right", `tcp://127.0.0.1:${port}`), words);
+	}
+	await refusal(env("wrong"), /not signed by the CA in .*ca\.pem/);
+	await refusal(env("no client"), /wants a client's certificate|does not accept our certificate/);
+	await refusal(env("foreign client"), /does not accept our certificate/);
+	await refusal({ ...env("right"), DOCKER_CERT_PATH: certs("none") }, /DOCKER_CERT_PATH: .*none\/ca\.pem/);
+	await refusal({ DOCKER_HOST: host }, /it speaks TLS: set DOCKER_TLS_VERIFY=1/);
+	await refusal(env("right", `tcp://127.0.0.1:${await engine.carry()}`), /does not speak TLS there/);
+});
+
+// The inner engine is a real one, in a container with the rights that it needs (not
+// "privileged": a machine may lack some of those); its programs are this machine's,
+// mounted read-only, its root, data and network its container's own or the outer one's.
+test("an engine in a container of another engine works over TCP", async () => {
+	const image = await engine.tiny("mcp-dind");
+	const call = async (method, where, body) => {
+		const r = await ask(engine.socket, method, where, body);
+		assert.ok(r.status < 400, r.text);
+		return r.text ? JSON.parse(r.text) : null;
+	};
+	const { Id } = await call("POST", "/containers/create", {
+		Image: image,
+		Entrypoint: ["/usr/sbin/dockerd", "-H", "tcp://127.0.0.1:2377", "--tls=false", "--iptables=false", "--ip6tables=false"],
+		Volumes: { "/var/lib/docker": {}, "/run": {} },
+		HostConfig: {
+			CapAdd: ["SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE"], SecurityOpt: ["seccomp=unconfined", "apparmor=unconfined"], MaskedPaths: [], ReadonlyPaths: [],
+			NetworkMode: "host", Binds: ["/usr:/usr:ro", "/etc/ssl:/etc/ssl:ro", "/sys/fs/cgroup:/sys/fs/cgroup"],
+		},
+	});
+	try {
+		await call("POST", `/containers/${Id}/start`);
+		const host = await tcp(2377);
+		const inner = Object.create(engine, { socket: { value: { host: "127.0.0.1", port: Number(host.split(":")[2]) } } });
+		await until("the inner engine", 20000, async () => (await ask(inner.socket, "GET", "/_ping")).status === 200);
+		const { SANDBOX_IMAGE } = { SANDBOX_IMAGE: await inner.tiny() };
+		await withServer({ DOCKER_HOST: host, SANDBOX_IMAGE }, async (s, c) => {
+			const { final, sandbox_name } = await run(c, "inner", ["echo from inside; echo kept >/artifacts/a"]);
+			assert.equal(final.commands[0].stdout, "from inside\n");
+			assert.equal(await (await s.get("/artifacts/inner/latest/a")).text(), "kept\n");
+			assert.equal((await ask(inner.socket, "GET", `/containers/${sandbox_name}/json`)).status, 200);
+			assert.equal((await ask(engine.socket, "GET", `/containers/${sandbox_name}/json`)).status, 404);
+			await megabytesBothWays(c);
+		});
+	} catch (error) {
+		error.message += (await ask(engine.socket, "GET", `/containers/${Id}/logs?stdout=1&stderr=1`)).text.slice(-1500);
+		throw error;
+	} finally {
+		await call("DELETE", `/containers/${Id}?force=1&v=1`);
+		await ask(engine.socket, "DELETE", `/images/${image}`);
+	}
+});
