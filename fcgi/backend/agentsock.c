@@ -111,20 +111,24 @@ static bool names(struct str line, const char *group)
 	return false;
 }
 
+bool agentsock_names_group(const char *text, size_t n, const char *group)
+{
+	struct str rest = {text, n}, line;
+
+	while (str_cut(&rest, '\n', &line))
+		if (names(line, group))
+			return true;
+	return false;
+}
+
 bool agentsock_is_member(pid_t pid, const char *group)
 {
 	AUTO_FREE char *path = xasprintf("/proc/%d/cgroup", (int)pid);
 	AUTO_BUF text = BUF_INIT(65536);
 	struct err none = ERR_INIT;
-	struct str rest, line;
 
-	if (pid <= 0 || io_read_file(path, &text, &none) < 0)
-		return false;
-	rest = (struct str){text.p, text.len};
-	while (str_cut(&rest, '\n', &line))
-		if (names(line, group))
-			return true;
-	return false;
+	return pid > 0 && *group && io_read_file(path, &text, &none) == 0 &&
+	       agentsock_names_group(text.p, text.len, group);
 }
 
 int agentsock_own_connect(const struct agentsock_own *o, int *ret_fd, struct err *e)

@@ -38,5 +38,7 @@ int agentsock_own_wait(const struct agentsock_own *o, pid_t pid, int timeout_ms,
 
 /* Is that process in a group whose path has these whole words in it? */
 bool agentsock_is_member(pid_t pid, const char *group);
+/* The same for the text of a /proc/<pid>/cgroup. Pure. */
+bool agentsock_names_group(const char *text, size_t n, const char *group);
 
 #endif

@@ -117,10 +117,31 @@ static void who_listens_outside_of_the_group_is_refused(void **state)
 	(void)state;
 	assert_int_equal(connect_as(other, "mcp-sbx-a", &e), -1);
 	assert_non_null(strstr(e.msg, "not of this sandbox"));
-	/* A group whose name only begins alike is another one. */
-	child[strlen(child) - 1] = '\0';
-	assert_int_equal(connect_as(parent, child, &e), -1);
-	own_group();
+}
+
+static void a_group_is_named_by_whole_words(void **state)
+{
+	static const char text[] = "3:memory:/mcp-sandboxd-1/mcp-sbx-a-12-34\n"
+				   "0::/system.slice/docker-00ff.scope\n";
+	static const struct {
+		const char *group;
+		bool is;
+	} cases[] = {
+		{"/mcp-sandboxd-1/mcp-sbx-a-12-34", true},
+		{"/mcp-sandboxd-1/mcp-sbx-a-12", false},
+		{"/mcp-sandboxd-1", true},
+		{"00ff", true},
+		{"00f", false},
+		{"34\n0", false},
+		{"nobody", false},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof cases / sizeof *cases; i++)
+		if (agentsock_names_group(text, sizeof text - 1, cases[i].group) !=
+		    cases[i].is)
+			fail_msg("%s", cases[i].group);
 }
 
 static void a_link_to_another_socket_is_not_followed(void **state)
@@ -198,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_agent_in_the_group_of_the_sandbox_is_connected_to),
 		cmocka_unit_test(who_listens_outside_of_the_group_is_refused),
+		cmocka_unit_test(a_group_is_named_by_whole_words),
 		cmocka_unit_test(a_link_to_another_socket_is_not_followed),
 		cmocka_unit_test(another_thing_in_its_place_is_refused),
 		cmocka_unit_test(waiting_ends_when_the_socket_comes_to_its_name),
