@@ -220,7 +220,7 @@ static int find_running(struct kube *k, const char *name, struct pod *p, struct 
 		return -1;
 	if (!there)
 		return err_set(
-			e, ERR_NOT_FOUND,
+			e, ERR_CONFLICT,
 			"the sandbox's pod was deleted in the cluster; what it was "
 			"doing is lost, %s: run the command again",
 			files_left(k, false));

@@ -65,14 +65,19 @@ static void add_why(struct buf *b, const json_t *o)
 		   message ? message : "");
 }
 
-/* "its container ended (OOMKilled, exit code 137)" */
+/*
+ * "its container ended (OOMKilled, exit code 137)". Some runtimes keep that reason
+ * after they have killed any process of it, also when it ended by itself much later.
+ */
 static void add_terminated(struct buf *b, const char *what, const json_t *t)
 {
 	const char *reason = json_get_string(t, "reason");
 	const char *message = json_get_string(t, "message");
+	json_int_t code = json_integer_value(json_object_get(t, "exitCode"));
 
-	buf_printf(b, "%s (%s, exit code %lld)", what, reason ? reason : "no reason",
-		   (long long)json_integer_value(json_object_get(t, "exitCode")));
+	if (!reason || (code == 0 && strcmp(reason, "OOMKilled") == 0))
+		reason = "Completed";
+	buf_printf(b, "%s (%s, exit code %lld)", what, reason, (long long)code);
 	if (message && *message)
 		buf_printf(b, ": %s", message);
 }
@@ -226,14 +231,16 @@ static enum podstate state_of(const json_t *root, const json_t *container,
 	const json_t *status = json_object_get(root, "status"), *why;
 	enum podstate state;
 
-	if (text_is(status, "phase", "Failed") || text_is(status, "phase", "Succeeded")) {
-		add_ended(status, container, words);
-		return PODSTATE_ENDED;
-	}
 	if (json_object_get(json_object_get(root, "metadata"), "deletionTimestamp")) {
 		why = condition(status, "DisruptionTarget", "True");
 		add_why(words, why ? why : status);
+		if (words->len == 0)
+			buf_puts(words, "its pod was deleted in the cluster");
 		return PODSTATE_LEAVING;
+	}
+	if (text_is(status, "phase", "Failed") || text_is(status, "phase", "Succeeded")) {
+		add_ended(status, container, words);
+		return PODSTATE_ENDED;
 	}
 	state = init_state(status, words);
 	if (state != PODSTATE_WAITING)

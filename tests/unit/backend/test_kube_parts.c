@@ -125,6 +125,11 @@ static const struct {
 	{STATUS("'phase':'Failed','containerStatuses':[{'name':'sandbox','state':{"
 		"'terminated':{'reason':'OOMKilled','exitCode':137}}}]"),
 	 PODSTATE_ENDED, "its container ended (OOMKilled, exit code 137)"},
+	{"{'metadata':{'name':'x','uid':'u','deletionTimestamp':'2026'},'status':{"
+	 "'phase':'Succeeded'}}",
+	 PODSTATE_LEAVING, "its pod was deleted in the cluster"},
+	{CONTAINER("'state':{'terminated':{'reason':'OOMKilled','exitCode':0}}"),
+	 PODSTATE_CRASHED, "its container ended (Completed, exit code 0)"},
 	{STATUS("'phase':'Succeeded'"), PODSTATE_ENDED, ""},
 	{"{'metadata':{'name':'x','uid':'u','deletionTimestamp':'2026'},'status':{"
 	 "'phase':'Running','conditions':[{'type':'DisruptionTarget','status':'True',"
