@@ -27,6 +27,7 @@
 #include "agent/quiet.h"
 #include "agent/relay.h"
 #include "agent/spawn.h"
+#include "base/auto.h"
 
 enum { STOP_GRACE_US = 1000 * 1000, FD_MAX_PLAIN = 4096 };
 
@@ -261,9 +262,37 @@ static int init_main(struct agent *a, int listen_fd)
 	return 0;
 }
 
+/*
+ * Volumes that were just made are root's. The first two are for the commands of user
+ * 1000, as in an image; /tmp is everybody's. Whoever has changed that is left alone,
+ * and without CAP_CHOWN it stays as it is.
+ */
+static void own_volumes(void)
+{
+	static const struct {
+		const char *path;
+		uid_t uid;
+		mode_t mode;
+	} all[] = {{"/workspace", 1000, 0755},
+		   {"/artifacts", 1000, 0755},
+		   {"/tmp", 0, 01777}};
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		AUTO_CLOSE int fd = open(all[i].path,
+					 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == 0 &&
+		    fchmod(fd, all[i].mode) == 0 &&
+		    fchown(fd, all[i].uid, all[i].uid) < 0)
+			(void)fchmod(fd, st.st_mode & 07777);
+	}
+}
+
 static int usage(void)
 {
 	fputs("usage: mcp-sandboxd-agent init (--listen-fd N | --socket PATH)\n"
+	      "       mcp-sandboxd-agent init --socket PATH --own-volumes\n"
 	      "       mcp-sandboxd-agent (connect | quiet) --socket PATH\n",
 	      stderr);
 	return 2;
@@ -282,7 +311,10 @@ int main(int argc, char **argv)
 	static struct agent agent;
 	int fd = -1;
 
-	if (argc != 4)
+	if (argc == 5 && strcmp(argv[1], "init") == 0 &&
+	    strcmp(argv[4], "--own-volumes") == 0)
+		own_volumes();
+	else if (argc != 4)
 		return usage();
 	if (strcmp(argv[1], "connect") == 0 && strcmp(argv[2], "--socket") == 0)
 		return relay(argv[3]);

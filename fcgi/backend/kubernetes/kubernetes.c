@@ -180,7 +180,7 @@ static int kubernetes_create(struct backend *b, const struct sandbox_spec *spec,
 	AUTO_POD p = {0};
 
 	if (bring_up(k, spec, &p, &info, e) < 0)
-		return err_wrap(e, "start the sandbox");
+		return -1;
 	podwatch_accept(k->watch, &p);
 	info.name = xstrdup(spec->name);
 	info.container_id = xstrdup(p.uid);

@@ -367,11 +367,11 @@ static json_t *mounts(void)
 static json_t *container_of_ours(const struct podspec *s, const struct podspec_args *a)
 {
 	return json_must(json_pack(
-		"{s:s,s:s,s:[s,s,s,s],s:s,s:o,s:{s:o},s:o,s:b,s:b}", "name",
+		"{s:s,s:s,s:[s,s,s,s,s],s:s,s:o,s:{s:o},s:o,s:b,s:b}", "name",
 		s->conf->kube_container, "image", s->image, "command", PODSPEC_AGENT,
-		"init", "--socket", PODSPEC_SOCKET, "workingDir", "/", "securityContext",
-		security_of(s), "resources", "limits", limits_of(s, a->spec),
-		"volumeMounts", mounts(), "stdin", 0, "tty", 0));
+		"init", "--socket", PODSPEC_SOCKET, "--own-volumes", "workingDir", "/",
+		"securityContext", security_of(s), "resources", "limits",
+		limits_of(s, a->spec), "volumeMounts", mounts(), "stdin", 0, "tty", 0));
 }
 
 /* What of a template's does not count: it would change what the agent is. */

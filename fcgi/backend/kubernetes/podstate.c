@@ -214,15 +214,17 @@ static void add_ended(const json_t *status, const json_t *container, struct buf 
 			words->len ? "; its container ended" : "its container ended", t);
 }
 
-static enum podstate unscheduled(const json_t *status, struct buf *words)
+static enum podstate unscheduled(const json_t *root, struct buf *words)
 {
+	const json_t *status = json_object_get(root, "status");
 	const json_t *c = condition(status, "PodScheduled", "False");
 
-	if (!c)
-		return PODSTATE_WAITING;
-	add_why(words, c);
-	return text_is(c, "reason", "Unschedulable") ? PODSTATE_UNSCHEDULABLE
-						     : PODSTATE_WAITING;
+	if (c)
+		add_why(words, c);
+	else if (!json_get_string(json_object_get(root, "spec"), "nodeName"))
+		buf_puts(words, "no scheduler has looked at it yet");
+	return c && text_is(c, "reason", "Unschedulable") ? PODSTATE_UNSCHEDULABLE
+							  : PODSTATE_WAITING;
 }
 
 static enum podstate state_of(const json_t *root, const json_t *container,
@@ -247,7 +249,7 @@ static enum podstate state_of(const json_t *root, const json_t *container,
 		return state;
 	if (container)
 		return container_state(container, words);
-	return unscheduled(status, words);
+	return unscheduled(root, words);
 }
 
 /* ---- the whole */

@@ -92,15 +92,14 @@ static const struct {
 	enum podstate state;
 	const char *words; /* part of them; "" : there are none */
 } states[] = {
-	{STATUS("'phase':'Pending'"), PODSTATE_WAITING, ""},
+	{STATUS("'phase':'Pending'"), PODSTATE_WAITING, "no scheduler has looked"},
+	{POD("'spec':{'nodeName':'n'},'status':{}"), PODSTATE_WAITING, ""},
 	{STATUS("'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False',"
 		"'reason':'Unschedulable','message':'0/1 nodes: 1 Insufficient cpu.'}]"),
 	 PODSTATE_UNSCHEDULABLE, "Unschedulable: 0/1 nodes: 1 Insufficient cpu."},
 	{STATUS("'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False',"
 		"'reason':'SchedulingGated','message':'gated'}]"),
 	 PODSTATE_WAITING, "SchedulingGated: gated"},
-	{STATUS("'conditions':[{'type':'PodScheduled','status':'True'}]"),
-	 PODSTATE_WAITING, ""},
 	{WAITS("ContainerCreating", ""), PODSTATE_WAITING, "ContainerCreating"},
 	{WAITS("ErrImagePull", "not found"), PODSTATE_NO_IMAGE,
 	 "ErrImagePull: not found"},
@@ -139,7 +138,7 @@ static const struct {
 		"'terminated':{'exitCode':0}}},{'name':'j','state':{'waiting':{"
 		"'reason':'ImagePullBackOff','message':'no j'}}}]"),
 	 PODSTATE_NO_IMAGE, "no j"},
-	{POD("'status':7"), PODSTATE_WAITING, ""},
+	{POD("'status':7"), PODSTATE_WAITING, "no scheduler"},
 	{STATUS("'containerStatuses':[7,{'name':'sandbox','state':[]}]"),
 	 PODSTATE_WAITING, ""},
 };
@@ -372,7 +371,8 @@ static const char must[] =
 	"false,'terminationGracePeriodSeconds':2,'nodeSelector':{'kubernetes.io/arch':"
 	"'arm64','kubernetes.io/os':'linux'},'containers':[{'name':'sandbox','image':"
 	"'mcp-sandbox:latest','command':['/.mcp-sandboxd/bin/agent','init','--socket',"
-	"'/.mcp-sandboxd/run/socket'],'securityContext':{'privileged':false,'runAsUser':"
+	"'/.mcp-sandboxd/run/"
+	"socket','--own-volumes'],'securityContext':{'privileged':false,'runAsUser':"
 	"0,'runAsGroup':0,'runAsNonRoot':false,'allowPrivilegeEscalation':false,"
 	"'readOnlyRootFilesystem':false,'capabilities':{'drop':['ALL'],'add':['CHOWN',"
 	"'DAC_OVERRIDE','FOWNER','KILL','SETGID','SETUID']},'seccompProfile':{'type':"
