@@ -95,6 +95,7 @@ struct conf {
 	/* logging, policy */
 	bool log_http, log_mcp, log_toolcalls;
 	bool confirm_delete;
+	bool mirror_identifier;
 	bool denylist_enabled;
 	char *denylist_patterns;
 	char *tools; /* TOOLS: comma list of the offered ones; "" = all */

@@ -264,6 +264,9 @@ static const struct conf_row policy[] = {
 	BOOL("LOG_MCP_REQUESTS", log_mcp, "false", "Log each MCP request's method."),
 	BOOL("LOG_TOOLCALLS", log_toolcalls, "false",
 	     "Log each tool call: its name and time, not its arguments."),
+	BOOL("MIRROR_IDENTIFIER", mirror_identifier, "false",
+	     "Clients of 2026-07-28 must repeat a tool's identifier in the header "
+	     "Mcp-Param-Identifier, so that nginx can log it and limit by it."),
 	BOOL("CONFIRM_DELETE", confirm_delete, "false",
 	     "Before delete_sandbox and restart_sandbox the user is asked, through a "
 	     "client that declares elicitation; through others they are refused."),

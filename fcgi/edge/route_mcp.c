@@ -40,6 +40,7 @@ static struct mcp_http view(struct worker *w, struct http *h, const struct buf *
 		.protocol_version = http_param(h, "HTTP_MCP_PROTOCOL_VERSION"),
 		.method = http_param(h, "HTTP_MCP_METHOD"),
 		.name = http_param(h, "HTTP_MCP_NAME"),
+		.identifier = http_param(h, "HTTP_MCP_PARAM_IDENTIFIER"),
 		.last_event_id = http_param(h, "HTTP_LAST_EVENT_ID"),
 		.base_url = base_url,
 		.body = body->p,

@@ -164,6 +164,21 @@ int describe_tools(const struct conf *c, bool tasks, json_t **ret, struct err *e
 	return 0;
 }
 
+void describe_mirrors(json_t *list)
+{
+	json_t *tool;
+	size_t i;
+
+	json_array_foreach(json_object_get(list, "tools"), i, tool) {
+		json_t *schema = json_object_get(tool, "inputSchema");
+		json_t *properties = json_object_get(schema, "properties");
+		json_t *identifier = json_object_get(properties, "identifier");
+
+		if (identifier)
+			json_put(identifier, "x-mcp-header", json_string("Identifier"));
+	}
+}
+
 char *describe_instructions(const struct conf *c)
 {
 	return xasprintf(

@@ -19,6 +19,9 @@
  */
 int describe_tools(const struct conf *c, bool tasks, json_t **ret, struct err *e);
 
+/* Marks every tool's `identifier` in such a result as one that a header repeats. */
+void describe_mirrors(json_t *list);
+
 /* For initialize. The caller frees. */
 char *describe_instructions(const struct conf *c);
 

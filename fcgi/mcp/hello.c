@@ -15,6 +15,25 @@ json_t *hello_server_info(void)
 			 "Persistent Linux sandboxes", "version", MCP_SANDBOXD_VERSION);
 }
 
+/* For those who show it: a prompt in a frame. */
+static const char icon[] =
+	"data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'%20viewBox='0%20"
+	"0%2016%2016'%20fill='none'%20stroke='%23667'%20stroke-width='1.5'%3E%3Crect%20"
+	"x='1'%20y='2'%20width='14'%20height='12'%20rx='2'/%3E%3Cpath%20d='m4%206%202%2"
+	"02-2%202m4%200h4'/%3E%3C/svg%3E";
+
+/* Where client and server meet, for versions that know icons. */
+static json_t *introduction(const struct mcp_version *v)
+{
+	json_t *info = hello_server_info();
+
+	if (v->has_icons)
+		json_put(info, "icons",
+			 json_pack("[{s:s, s:s, s:[s]}]", "src", icon, "mimeType",
+				   "image/svg+xml", "sizes", "any"));
+	return info;
+}
+
 /* ---- what we can, by version */
 
 static bool always(const struct mcp_version *v)
@@ -80,7 +99,8 @@ static enum mcp_next session_opened(struct mcp_call *c, const struct mcp_reads *
 	c->opened = !c->by_session;
 	result = json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", c->version->name,
 			   "capabilities", capabilities_of(c->version), "serverInfo",
-			   hello_server_info(), "instructions", c->server->instructions);
+			   introduction(c->version), "instructions",
+			   c->server->instructions);
 	return call_result(c, result);
 }
 
@@ -129,9 +149,11 @@ enum mcp_next hello_initialize(struct mcp_call *c, const struct mcp_reads *r)
 
 enum mcp_next hello_discover(struct mcp_call *c, const struct mcp_reads *r)
 {
-	AUTO_JSON *result = json_pack(
-		"{s:o, s:o, s:s}", "supportedVersions", modern_versions(), "capabilities",
-		capabilities_of(c->version), "instructions", c->server->instructions);
+	AUTO_JSON *result =
+		json_pack("{s:o, s:o, s:s, s:{s:o}}", "supportedVersions",
+			  modern_versions(), "capabilities", capabilities_of(c->version),
+			  "instructions", c->server->instructions, "_meta",
+			  MODERN_META "serverInfo", introduction(c->version));
 
 	(void)r;
 	return call_result(c, result);

@@ -125,6 +125,7 @@ struct mcp_http {
 	const char *protocol_version; /* MCP-Protocol-Version */
 	const char *method;           /* Mcp-Method */
 	const char *name;             /* Mcp-Name */
+	const char *identifier;       /* Mcp-Param-Identifier */
 	const char *last_event_id;    /* Last-Event-ID */
 	bool is_stdio; /* a line of standard input: there are no headers to be checked */
 	const char *base_url; /* "https://host:port" or "": put in front of paths */

@@ -56,6 +56,8 @@ static bool says(const char *header, const char *body)
 	if (h.n < around || memcmp(h.p, head, sizeof(head) - 1) != 0 ||
 	    memcmp(h.p + h.n - 2, tail, 2) != 0)
 		return str_eq(h, body);
+	if ((h.n - around) % 4 != 0) /* without its padding */
+		return false;
 	if (base64_decode(&plain, h.p + sizeof(head) - 1, h.n - around, &e) < 0)
 		return false;
 	return buf_ok(&plain) && plain.len == strlen(body) &&
@@ -122,6 +124,26 @@ static int take_log_level(struct mcp_call *c, const json_t *level)
 	return -1;
 }
 
+/*
+ * An argument that its schema marks (x-mcp-header) is in a header too. Neither is
+ * there without the other.
+ */
+static int check_identifier(struct mcp_call *c, const struct mcp_http *in)
+{
+	const char *body = json_get_string(json_object_get(c->msg.params, "arguments"),
+					   "identifier");
+
+	if (!c->server->mirror_identifier || strcmp(c->msg.method, "tools/call") != 0 ||
+	    (!body && !in->identifier))
+		return 0;
+	if (body)
+		return check_header(c, "Mcp-Param-Identifier", in->identifier, body);
+	call_fault(c, 400, RPC_HEADER_MISMATCH,
+		   "the header Mcp-Param-Identifier says %.100s, the body nothing",
+		   in->identifier);
+	return -1;
+}
+
 int modern_open(struct mcp_call *c, const struct mcp_http *in)
 {
 	const json_t *meta = meta_of(c->doc);
@@ -155,7 +177,7 @@ int modern_open(struct mcp_call *c, const struct mcp_http *in)
 		return 0;
 	if (check_header(c, "Mcp-Method", in->method, c->msg.method) < 0)
 		return -1;
-	return check_name(c, in);
+	return check_name(c, in) < 0 ? -1 : check_identifier(c, in);
 }
 
 bool modern_client_has(const struct mcp_call *c, const char *extension)
@@ -182,7 +204,8 @@ json_t *modern_result(const struct method *m, const json_t *result)
 	json_t *meta = json_object_get(whole, "_meta");
 
 	meta = meta ? json_copy(meta) : json_object();
-	json_object_set_new(meta, MODERN_META "serverInfo", hello_server_info());
+	if (!json_object_get(meta, MODERN_META "serverInfo"))
+		json_object_set_new(meta, MODERN_META "serverInfo", hello_server_info());
 	json_object_set_new(whole, "_meta", meta);
 	if (!json_object_get(whole, "resultType"))
 		json_object_set_new(whole, "resultType", json_string("complete"));

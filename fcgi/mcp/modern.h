@@ -7,7 +7,8 @@
 /*
  * What is different in the modern era (2026-07-28): each request says its version,
  * its capabilities and, in headers for proxies, what it is about; each result says
- * its kind and who made it. SPEC 2026-07-28, basic/index and streamable-http.
+ * its kind and who made it. With MIRROR_IDENTIFIER the tools' `identifier` is one of
+ * the headers. SPEC 2026-07-28, basic/index and streamable-http.
  */
 #define MODERN_META      "io.modelcontextprotocol/"
 #define MODERN_EXT_TASKS "io.modelcontextprotocol/tasks"

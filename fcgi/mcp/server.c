@@ -51,6 +51,8 @@ static int make_list(const struct conf *c, enum list_form form, struct str *ret,
 
 	if (describe_tools(c, form == LIST_TASKS, &list, e) < 0)
 		return -1;
+	if (form == LIST_MODERN && c->mirror_identifier)
+		describe_mirrors(list);
 	whole = form == LIST_MODERN
 			? modern_result(method_find(MCP_MODERN, "tools/list"), list)
 			: json_incref(list);
@@ -103,6 +105,7 @@ int mcp_server_new(const struct conf *c, struct mcp_server **ret, struct err *e)
 	s->tools = xstrdup(c->tools ? c->tools : "");
 	s->denylist = denylist;
 	s->confirm_delete = c->confirm_delete;
+	s->mirror_identifier = c->mirror_identifier;
 	s->sessions = sessions_new();
 	*ret = s;
 	return 0;

@@ -32,6 +32,7 @@ struct mcp_server {
 	char *tools;               /* TOOLS: the offered ones, a comma list; "" = all */
 	struct patterns *denylist; /* NULL: off */
 	bool confirm_delete;       /* the user is asked first (mcp/consent.h) */
+	bool mirror_identifier;    /* in Mcp-Param-Identifier (mcp/modern.h) */
 	struct sessions *sessions;
 };
 

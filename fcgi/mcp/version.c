@@ -5,11 +5,15 @@
 #include <string.h>
 
 static const struct mcp_version versions[] = {
-	{.name = "2026-07-28", .era = MCP_MODERN, .omits_bad_id = true},
+	{.name = "2026-07-28",
+	 .era = MCP_MODERN,
+	 .omits_bad_id = true,
+	 .has_icons = true},
 	{.name = "2025-11-25",
 	 .era = MCP_LEGACY,
 	 .omits_bad_id = true,
 	 .resumes = true,
+	 .has_icons = true,
 	 .has_tasks = true},
 	{.name = "2025-06-18", .era = MCP_LEGACY},
 	{.name = "2025-03-26", .era = MCP_LEGACY, .batches = true},

@@ -17,7 +17,8 @@ struct mcp_version {
 	bool batches;      /* an array of messages is a message */
 	bool omits_bad_id; /* an error without a known id leaves `id` out */
 	bool resumes;      /* SSE answers begin with an id to come back with */
-	bool has_tasks;    /* params.task, tasks/result, execution.taskSupport */
+	bool has_icons;
+	bool has_tasks; /* params.task, tasks/result, execution.taskSupport */
 };
 
 /* NULL: not one of ours. */

@@ -2,9 +2,9 @@
 /*
  * What the official conformance suite asks of a server under test, in a build of its
  * own and never in the product. fixtures.json has it all: `calls` are the tools that
- * always answer the same, `telling` those that notify on the way, `running` those that
- * are real runs (so tasks are real ones), `answers` the other methods, as far as the
- * product has none of its own.
+ * always answer the same, `telling` those that notify on the way, `asking` those that
+ * ask the client, round by round, `running` those that are real runs (so tasks are real
+ * ones), `answers` the other methods, as far as the product has none of its own.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -13,12 +13,13 @@
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "mcp/ask.h"
 #include "mcp/extra.h"
 #include "mcp/methods.h"
 #include "mcp/modern.h"
 #include "mcp/tools.h"
 
-enum { TEXT_MAX = 64 * 1024, SCRIPT_MAX = 64 };
+enum { TEXT_MAX = 64 * 1024 };
 
 __asm__(".section .rodata\n"
 	"fixtures_text: .incbin \"tests/clients/fixtures.json\"\n"
@@ -99,13 +100,103 @@ static enum mcp_next tell(struct mcp_call *c, const json_t *how)
 	return call_result(c, done);
 }
 
+/* ---- tools and prompts that ask */
+
+static enum mcp_next run(struct mcp_call *c, const struct mcp_reads *r,
+			 const char *script);
+
+/* All that was answered, where the suite looks for it. */
+static enum mcp_next finish(struct mcp_call *c, const struct mcp_reads *r,
+			    const json_t *how, const json_t *answers)
+{
+	AUTO_FREE char *text = json_dumps(answers, JSON_COMPACT);
+	AUTO_JSON *content = json_pack("{s:s, s:s}", "type", "text", "text", text);
+	AUTO_JSON *result = NULL;
+
+	if (json_object_get(how, "runs")) {
+		AUTO_JSON *quoted = json_string(text);
+		AUTO_FREE char *word = json_dumps(quoted, JSON_ENCODE_ANY);
+		AUTO_FREE char *script = xasprintf("echo %s", word);
+
+		return run(c, r, script);
+	}
+	if (json_object_get(how, "prompt"))
+		result = json_pack("{s:[{s:s, s:O}]}", "messages", "role", "user",
+				   "content", content);
+	else
+		result = json_pack("{s:[O]}", "content", content);
+	return call_result(c, result);
+}
+
+static enum mcp_next ask_round(struct mcp_call *c, const struct mcp_reads *r,
+			       json_int_t round);
+
+/* Which round it is says the state; so in the legacy era there is one. */
+static enum mcp_next told(struct mcp_call *c, const struct mcp_reads *r,
+			  const json_t *answers, const struct err *why)
+{
+	AUTO_JSON *all = fixtures();
+	const json_t *how = part(all, "asking", json_get_string(c->msg.params, "name"));
+	const json_t *rounds = json_object_get(how, "rounds");
+	AUTO_JSON *state = NULL;
+	json_int_t round = 0;
+
+	if (!answers)
+		return call_error(c, RPC_INTERNAL, "%s", why->msg);
+	if (ask_state(c, r, &state) > 0)
+		round = json_integer_value(json_object_get(state, "round"));
+	if (c->version->era == MCP_MODERN && (size_t)round + 1 < json_array_size(rounds))
+		return ask_round(c, r, round + 1);
+	return finish(c, r, how, answers);
+}
+
+/* Only what the client declares, for the one tool that is about that. */
+static void drop_undeclared(const struct mcp_call *c, json_t *questions)
+{
+	if (!(ask_client_can(c) & ASK_ELICITATION))
+		json_object_del(questions, "user_name");
+	if (!(ask_client_can(c) & ASK_SAMPLING))
+		json_object_del(questions, "greeting");
+}
+
+static enum mcp_next ask_round(struct mcp_call *c, const struct mcp_reads *r,
+			       json_int_t round)
+{
+	AUTO_JSON *all = fixtures();
+	const json_t *how = part(all, "asking", json_get_string(c->msg.params, "name"));
+	json_t *questions =
+		filled(json_array_get(json_object_get(how, "rounds"), (size_t)round),
+		       json_object_get(c->msg.params, "arguments"));
+	AUTO_JSON *state = NULL;
+
+	if (json_object_get(how, "state"))
+		state = json_pack("{s:I}", "round", round);
+	if (json_object_get(how, "declared"))
+		drop_undeclared(c, questions);
+	return ask_client(
+		c, r,
+		&(struct ask){.questions = questions, .state = state, .then = told});
+}
+
+static enum mcp_next ask(struct mcp_call *c, const struct mcp_reads *r)
+{
+	AUTO_JSON *state = NULL;
+	int rc = ask_state(c, r, &state);
+
+	if (rc < 0)
+		return MCP_REPLY;
+	return ask_round(c, r, json_integer_value(json_object_get(state, "round")));
+}
+
+/* ---- tools that are runs */
+
 /* The call becomes one of run_sandbox. */
 static enum mcp_next run(struct mcp_call *c, const struct mcp_reads *r,
 			 const char *script)
 {
 	const json_t *args = json_object_get(c->msg.params, "arguments");
 	int seconds = (int)json_integer_value(json_object_get(args, "seconds"));
-	char text[SCRIPT_MAX];
+	char text[TEXT_MAX / 8];
 	json_t *params;
 
 	if (strcmp(script, "sleep %d") == 0)
@@ -131,7 +222,9 @@ static bool call_tool(struct mcp_call *c, const struct mcp_reads *r, const json_
 	const json_t *how = part(all, "telling", name);
 	const json_t *script = part(all, "running", name);
 
-	if (result) {
+	if (part(all, "asking", name)) {
+		*ret = ask(c, r);
+	} else if (result) {
 		AUTO_JSON *whole =
 			filled(result, json_object_get(c->msg.params, "arguments"));
 
@@ -181,6 +274,11 @@ static bool handle(struct mcp_call *c, const struct mcp_reads *r, enum mcp_next 
 
 	if (strcmp(c->msg.method, "tools/call") == 0)
 		return call_tool(c, r, all, ret);
+	if (strcmp(c->msg.method, "prompts/get") == 0 &&
+	    part(all, "asking", json_get_string(c->msg.params, "name"))) {
+		*ret = ask(c, r);
+		return true;
+	}
 	json_array_foreach(json_object_get(all, "answers"), i, a) {
 		AUTO_JSON *result = NULL;
 

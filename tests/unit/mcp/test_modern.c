@@ -38,7 +38,7 @@ static const struct {
 	{CALL("none"), "2026-07-28", "tools/call", "run_sandbox", 400, -32020},
 	{CALL("none"), "2026-07-28", "tools/call", "none", 200, -32602},
 	{CALL("none"), "2026-07-28", "tools/call", "=?base64?bm9uZQ==?=", 200, -32602},
-	{CALL("none"), "2026-07-28", "tools/call", "=?base64?bm9uZQ?=", 200, -32602},
+	{CALL("none"), "2026-07-28", "tools/call", "=?base64?bm9uZQ?=", 400, -32020},
 	{CALL("none"), "2026-07-28", "tools/call", "=?base64?!!?=", 400, -32020},
 	{CALL("none"), "2026-07-28", "tools/call", "=?base64?=", 400, -32020},
 	{REQ("tools/call", META), "2026-07-28", "tools/call", "x", 200, -32602},
@@ -168,6 +168,60 @@ static void discover_tells_modern_versions_and_what_we_can(void **state)
 	mcp_server_free(s);
 }
 
+#define DELETE(id)                                                                       \
+	REQ("tools/call", META ",\"name\":\"delete_sandbox\",\"arguments\":{" id "}")
+#define SAYS(id) DELETE("\"identifier\":\"" id "\"")
+
+static const struct {
+	const char *body, *header;
+	bool passes;
+} mirrors[] = {
+	{SAYS("Hello"), "Hello", true},
+	{SAYS("Hello"), "=?base64?SGVsbG8=?=", true},
+	{SAYS("Hello"), "=?base64?SGVsbG8?=", false},
+	{SAYS("Hello"), "=?base64?SGVs!!!bG8=?=", false},
+	{SAYS("SGVsbG8="), "SGVsbG8=", true},
+	{SAYS("=?base64?SGVsbG8="), "=?base64?SGVsbG8=", true},
+	{SAYS("Hello"), "hello", false},
+	{SAYS("Hello"), NULL, false},
+	{DELETE(""), "Hello", false},
+	{DELETE(""), NULL, true},
+};
+
+static void an_identifier_is_repeated_where_that_is_wanted(void **state)
+{
+	struct conf conf = fake_conf();
+	struct fake_store f = {0};
+	struct mcp_reads r = fake_reads(&f);
+	struct mcp_server *s = NULL;
+	struct err e = ERR_INIT;
+	AUTO_JSON *list = NULL;
+
+	(void)state;
+	conf.mirror_identifier = true;
+	assert_int_equal(mcp_server_new(&conf, &s, &e), 0);
+	for (size_t i = 0; i < sizeof(mirrors) / sizeof(mirrors[0]); i++) {
+		struct mcp_http in = fake_http(NULL, mirrors[i].body);
+		struct mcp_call *c;
+
+		in.protocol_version = "2026-07-28";
+		in.method = "tools/call";
+		in.name = "delete_sandbox";
+		in.identifier = mirrors[i].header;
+		if ((mcp_post(s, &r, &in, &c) == MCP_SEND ||
+		     mcp_call_reply(c).status == 200) != mirrors[i].passes)
+			fail_msg("case %zu: %s", i, mcp_call_reply(c).body);
+		if (!mirrors[i].passes)
+			assert_non_null(strstr(mcp_call_reply(c).body, "-32020"));
+		mcp_call_free(c);
+	}
+	list = ask(s, REQ("tools/list", META), "tools/list", NULL);
+	const json_t *tool = json_array_get(at(at(list, "result"), "tools"), 0);
+	const json_t *id = at(at(at(tool, "inputSchema"), "properties"), "identifier");
+	assert_string_equal(str_at(id, "x-mcp-header"), "Identifier");
+	mcp_server_free(s);
+}
+
 static void refusals_carry_what_would_help(void **state)
 {
 	struct mcp_server *s = fake_server();
@@ -210,6 +264,7 @@ int main(void)
 		cmocka_unit_test(requests_are_held_to_their_headers),
 		cmocka_unit_test(every_result_says_its_kind_and_who_made_it),
 		cmocka_unit_test(discover_tells_modern_versions_and_what_we_can),
+		cmocka_unit_test(an_identifier_is_repeated_where_that_is_wanted),
 		cmocka_unit_test(refusals_carry_what_would_help),
 		cmocka_unit_test(the_body_decides_the_era_then_the_header),
 	};

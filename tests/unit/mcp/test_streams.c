@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "fake.h"
 
+#include "base/mem.h"
+
 /* Which GETs are streams, where an answer goes, how long it waits, and tasks. */
 #define RUN      "run_0123456789abcdef0123456789abcdef"
 #define EVENT_ID RUN ".77.WyJxIiwwLDk5OTk5OTk5OTk5OTld"
@@ -212,6 +214,84 @@ static void a_runs_state_is_its_tasks(void **state)
 	mcp_server_free(s);
 }
 
+#define META                                                                             \
+	"\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","         \
+	"\"io.modelcontextprotocol/clientCapabilities\":{\"extensions\":{"               \
+	"\"io.modelcontextprotocol/tasks\":{}}}}"
+
+static json_t *modern_task(struct mcp_server *s, json_t *run)
+{
+	struct fake_store f = {.run = run};
+	struct mcp_reads r = fake_reads(&f);
+	struct mcp_http in = fake_http(NULL, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":"
+					     "\"tasks/get\",\"params\":{\"taskId\":\"" RUN
+					     "\"," META "}}");
+	struct mcp_call *c = NULL;
+
+	in.protocol_version = "2026-07-28";
+	in.method = "tasks/get";
+	in.name = RUN;
+	assert_int_equal(mcp_post(s, &r, &in, &c), MCP_REPLY);
+	json_t *reply = reply_json(c);
+	mcp_call_free(c);
+	return reply;
+}
+
+static void a_task_fails_only_when_its_run_never_began(void **state)
+{
+	struct mcp_server *s = fake_server();
+	AUTO_JSON *ran = json_pack("{s:s, s:s, s:s, s:[]}", "state", "failed",
+				   "created_at", "2026-01-01T00:00:00.000Z", "started_at",
+				   "2026-01-01T00:00:01.000Z", "commands");
+	AUTO_JSON *never = json_pack("{s:s, s:s, s:n, s:s, s:[]}", "state", "failed",
+				     "created_at", "2026-01-01T00:00:00.000Z",
+				     "started_at", "error", "no room", "commands");
+	AUTO_JSON *a = modern_task(s, ran), *b = NULL;
+
+	(void)state;
+	assert_string_equal(str_at(at(a, "result"), "status"), "completed");
+	assert_true(json_is_true(at(at(at(a, "result"), "result"), "isError")));
+	b = modern_task(s, never);
+	assert_string_equal(str_at(at(b, "result"), "status"), "failed");
+	assert_string_equal(str_at(at(at(b, "result"), "error"), "message"), "no room");
+	assert_null(json_object_get(at(b, "result"), "result"));
+	json_decref(b);
+	mcp_server_free(s);
+}
+
+static void tasks_are_listed_in_pages(void **state)
+{
+	struct mcp_server *s = fake_server();
+	struct fake_store f = {.nrows = 120};
+	struct mcp_reads r = fake_reads(&f);
+	AUTO_FREE char *cursor = NULL;
+	size_t pages = 0, seen = 0;
+
+	(void)state;
+	do {
+		AUTO_FREE char *body = xasprintf(
+			"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tasks/list\","
+			"\"params\":{\"cursor\":\"%s\"}}",
+			cursor ? cursor : "");
+		struct mcp_http in = fake_http(SESSION_NEW, body);
+		struct mcp_call *c = NULL;
+
+		assert_int_equal(mcp_post(s, &r, &in, &c), MCP_REPLY);
+		AUTO_JSON *reply = reply_json(c);
+		const json_t *result = at(reply, "result");
+		const json_t *next = json_object_get(result, "nextCursor");
+		seen += json_array_size(at(result, "tasks"));
+		assert_non_null(at(json_array_get(at(result, "tasks"), 0), "taskId"));
+		free(cursor);
+		cursor = next ? xstrdup(json_string_value(next)) : NULL;
+		mcp_call_free(c);
+		pages++;
+	} while (cursor);
+	assert_int_equal(pages, 3);
+	assert_int_equal(seen, 120);
+	mcp_server_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +301,8 @@ int main(void)
 		cmocka_unit_test(who_shows_no_progress_answers_in_time),
 		cmocka_unit_test(a_canceled_request_is_not_answered),
 		cmocka_unit_test(a_runs_state_is_its_tasks),
+		cmocka_unit_test(a_task_fails_only_when_its_run_never_began),
+		cmocka_unit_test(tasks_are_listed_in_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
