@@ -2,15 +2,21 @@
 #include "agent/relay.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
+
+enum { SOON_MS = 5000 };
 
 struct pipe_half {
 	int from, to;
@@ -62,10 +68,59 @@ int relay_connect(const char *socket_path)
 	return fd;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* A watch on the folder of path; -1: there is none. */
+static int watch_folder(const char *path)
+{
+	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) : 1,
+		 slash ? path : ".");
+	if (watch >= 0 && inotify_add_watch(watch, folder, IN_MOVED_TO) >= 0)
+		return watch;
+	close(watch);
+	return -1;
+}
+
+/*
+ * An agent that has been started this moment brings its socket to its name when it
+ * listens; under gVisor that takes longer than our own start.
+ */
+static int connect_soon(const char *path)
+{
+	AUTO_CLOSE int watch = watch_folder(path);
+	struct pollfd p = {.fd = watch, .events = POLLIN};
+	int64_t left, end = now_ms() + SOON_MS;
+	char events[4096];
+	int fd;
+
+	for (;;) {
+		fd = relay_connect(path);
+		if (fd >= 0 || (errno != ENOENT && errno != ECONNREFUSED) || watch < 0)
+			return fd;
+		left = end - now_ms();
+		if (left <= 0 || (poll(&p, 1, (int)left) < 0 && errno != EINTR)) {
+			errno = ENOENT;
+			return -1;
+		}
+		while (read(watch, events, sizeof(events)) > 0)
+			continue;
+	}
+}
+
 int relay(const char *socket_path)
 {
 	static struct pipe_half in, out;
-	AUTO_CLOSE int fd = relay_connect(socket_path);
+	AUTO_CLOSE int fd = connect_soon(socket_path);
 	struct pollfd p[2];
 
 	if (fd < 0) {

@@ -3,7 +3,8 @@
 #define AGENT_RELAY_H
 
 /* Carry bytes between standard input and output and the agent's socket, until
- * either side ends. The exit status for main. */
+ * either side ends. One that is not there yet is waited for, seconds at most. The
+ * exit status for main. */
 int relay(const char *socket_path);
 
 /* A connection to the agent's socket; -1 with errno. */

@@ -15,7 +15,6 @@ enum {
 	FIRST_BYTES_MS = 15000,
 	FIRST_BYTES_MAX = 256 * 1024,
 	PART = 8192,
-	TRIES = 4, /* an agent that has just been started may not listen yet */
 };
 
 static int decode(void *state, const char *p, size_t n, struct buf *out)
@@ -83,7 +82,7 @@ static int first_bytes(struct hijack *j, struct muxframe *m, struct buf *ready,
 	return 0;
 }
 
-static int attach_once(struct docker *d, const char *name, int *ret_fd, struct err *e)
+int attach_agent(struct docker *d, const char *name, int *ret_fd, struct err *e)
 {
 	AUTO_FREE char *id = NULL, *path = NULL;
 	AUTO_JSON *body = json_must(json_pack("{s:b,s:b}", "Detach", 0, "Tty", 0));
@@ -106,21 +105,5 @@ static int attach_once(struct docker *d, const char *name, int *ret_fd, struct e
 				ret_fd, e);
 	hijack_close(j);
 	free(m);
-	return -1;
-}
-
-int attach_agent(struct docker *d, const char *name, int *ret_fd, struct err *e)
-{
-	struct err why;
-	int i;
-
-	for (i = 0; i < TRIES; i++) {
-		why = (struct err)ERR_INIT;
-		if (attach_once(d, name, ret_fd, &why) == 0)
-			return 0;
-		if (why.kind != ERR_BACKEND)
-			break;
-	}
-	*e = why;
 	return -1;
 }

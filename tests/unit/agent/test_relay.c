@@ -6,11 +6,8 @@ static pid_t relay_pid;
 /* The agent's own socket, reached through `connect`. */
 static void through_the_relay(void)
 {
-	struct stat st;
 	int pair[2];
 
-	for (int i = 0; i < 200 && stat(h.socket, &st) < 0; i++)
-		usleep(10000); /* another process makes it */
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	relay_pid = fork();
 	assert_true(relay_pid >= 0);
@@ -22,6 +19,36 @@ static void through_the_relay(void)
 	}
 	close(pair[1]);
 	h.c.fd = pair[0];
+}
+
+/* Nobody has to wait before: `connect` does. */
+static void an_agent_that_does_not_listen_yet_is_waited_for(void **state)
+{
+	char folder[] = "/tmp/mcp-relay-XXXXXX", aside[64], path[64];
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), peer;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(aside, sizeof(aside), "%s/aside", folder);
+	snprintf(path, sizeof(path), "%s/socket", folder);
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", aside);
+	relay_pid = fork();
+	if (relay_pid == 0) {
+		execl(h.binary, h.binary, "connect", "--socket", path, (char *)NULL);
+		_exit(127);
+	}
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	usleep(100000); /* it has looked in vain by then */
+	assert_int_equal(rename(aside, path), 0);
+	peer = accept(fd, NULL, NULL);
+	assert_true(peer >= 0);
+	close(peer);
+	close(fd);
+	waitpid(relay_pid, NULL, 0);
+	unlink(path);
+	rmdir(folder);
 }
 
 static void commands_run_through_connect(void **state)
@@ -199,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(commands_run_through_connect),
+		cmocka_unit_test(an_agent_that_does_not_listen_yet_is_waited_for),
 		cmocka_unit_test(quiet_ends_nobody_where_the_agent_is_not_pid_1),
 		cmocka_unit_test(quiet_ends_all_but_the_agent),
 		cmocka_unit_test(only_root_may_look_and_connect),
