@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What is the docker backend's own of a container's life.
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 import { engine, server, client, api, inspect, list, one, log, useEngine } from "./docker-rig.mjs";
 import { Server, run, until } from "./rig.mjs";
@@ -145,6 +147,30 @@ test("on the bridge, sandboxes do not reach each other", async () => {
 		await s.stop();
 	}
 	assert.ok(!(await api("GET", "/networks")).some((n) => n.Name === `mcp-sandboxd-${s.instance}`));
+});
+
+test("changed limits reach a container that runs, and what runs in it goes on", async () => {
+	const other = await Server.start(engine.env);
+	const user = await other.connect();
+	const described = (name) => api("GET", `/containers/${name}/json`);
+	try {
+		const { sandbox_name } = await run(user, "limits", ["sleep 300 >/dev/null 2>&1 & echo $! >/workspace/pid"]);
+		const before = await described(sandbox_name);
+		fs.writeFileSync(path.join(other.dir, ".env"), "DEFAULT_MEMORY_MB=600\nDEFAULT_CPU_CORES=0.5\nDEFAULT_PIDS=100\n");
+		const old = other.pids().runner;
+		other.kill("master", "SIGHUP");
+		await until("another runner", 30000, () => ![0, old].includes(other.pids().runner));
+		await other.waitReady();
+		const r = await run(user, "limits", ["kill -0 $(cat /workspace/pid)"]);
+		assert.equal(r.final.state, "completed");
+		const { HostConfig, State } = await described(sandbox_name);
+		assert.equal(State.StartedAt, before.State.StartedAt);
+		assert.deepEqual([HostConfig.Memory, HostConfig.MemorySwap, HostConfig.NanoCpus, HostConfig.PidsLimit], [600 << 20, 600 << 20, 5e8, 100]);
+	} finally {
+		await user.callTool({ name: "delete_sandbox", arguments: { identifier: "limits" } });
+		await user.close();
+		await other.stop();
+	}
 });
 
 test("a warm sandbox of an image that was built anew is replaced", async () => {

@@ -49,6 +49,7 @@ int container_parse(const json_t *root, struct container *ret, struct err *e)
 		.pid = pid > 0 && pid <= INT32_MAX ? (int)pid : 0,
 		.exit_code = (int)json_integer_value(json_object_get(state, "ExitCode")),
 		.error = xstrdup(error ? error : ""),
+		.limits = limits_parse(json_object_get(root, "HostConfig")),
 	};
 	return 0;
 }
@@ -98,17 +99,9 @@ static json_t *labels_of(const struct docker *d, const struct sandbox_spec *spec
 static void put_limits(json_t *host, const struct docker *d,
 		       const struct sandbox_spec *spec)
 {
-	json_int_t memory = (json_int_t)spec->memory_mb << 20;
+	struct limits l = limits_of(spec->cpu_cores, spec->memory_mb, spec->pids);
 
-	if (spec->cpu_cores > 0)
-		json_put(host, "NanoCpus",
-			 json_integer((json_int_t)(spec->cpu_cores * 1e9)));
-	if (memory > 0) {
-		json_put(host, "Memory", json_integer(memory));
-		json_put(host, "MemorySwap", json_integer(memory)); /* no swap besides */
-	}
-	if (spec->pids > 0)
-		json_put(host, "PidsLimit", json_integer(spec->pids));
+	limits_put(&l, host);
 	if (d->conf->disk_mb > 0) {
 		AUTO_FREE char *size = xasprintf("%lldm", (long long)d->conf->disk_mb);
 
@@ -207,6 +200,17 @@ int container_start(struct docker *d, const char *name, struct err *e)
 int container_unpause(struct docker *d, const char *name, struct err *e)
 {
 	return call(d, "POST", name, "/unpause", NULL, e);
+}
+
+int container_update(struct docker *d, const char *name, const json_t *body,
+		     struct err *e)
+{
+	AUTO_FREE char *path = xasprintf("/containers/%s/update", name);
+	AUTO_JSON *answer = NULL;
+	struct engine_call c = {
+		.method = "POST", .path = path, .json = body, .timeout_ms = SLOW_MS};
+
+	return engine_call(&d->engine, &c, &answer, e);
 }
 
 int container_stop(struct docker *d, const char *name, struct err *e)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "backend/docker/docker.h"
+#include "backend/docker/limits.h"
 
 /* One container, as the engine describes it. Owned strings. */
 struct container {
@@ -15,6 +16,7 @@ struct container {
 	int pid; /* of PID 1 as the engine's host sees it; 0: none */
 	int exit_code;
 	char *error; /* why its last start failed; "" */
+	struct limits limits;
 };
 void container_release(struct container *c);
 #define AUTO_CONTAINER __attribute__((cleanup(container_release))) struct container
@@ -36,6 +38,10 @@ int container_create(struct docker *d, const struct sandbox_spec *spec, struct e
 int container_start(struct docker *d, const char *name, struct err *e);
 int container_unpause(struct docker *d, const char *name, struct err *e);
 int container_stop(struct docker *d, const char *name, struct err *e);
+
+/* Other limits from now on, also while it runs; see limits_change(). */
+int container_update(struct docker *d, const char *name, const json_t *body,
+		     struct err *e);
 
 /* With its volumes, whatever it is at. Not there: fine. */
 int container_remove(struct docker *d, const char *name, struct err *e);

@@ -141,6 +141,24 @@ static int docker_create(struct backend *b, const struct sandbox_spec *spec,
 	return 0;
 }
 
+/*
+ * The configuration may have been changed since it was made. Less memory than it
+ * uses is refused by the engine: then it keeps what it has.
+ */
+static void fit_limits(struct docker *d, const char *name, const struct container *c)
+{
+	const struct conf *conf = d->conf;
+	struct limits want = limits_of(conf->default_cpu_cores, conf->default_memory_mb,
+				       conf->default_pids);
+	AUTO_JSON *body = limits_change(&c->limits, &want);
+	struct err e = ERR_INIT;
+
+	/* Podman's update came late, and it tells of limits in another way. */
+	if (body && !d->engine.is_podman && container_update(d, name, body, &e) < 0)
+		docker_say(d, BACKEND_NOBODY,
+			   "%s keeps the limits that it was made with: %s", name, e.msg);
+}
+
 static int docker_connect(struct backend *b, const char *name, int *ret_fd, struct err *e)
 {
 	struct docker *d = docker_of(b);
@@ -154,6 +172,7 @@ static int docker_connect(struct backend *b, const char *name, int *ret_fd, stru
 		return err_set(e, ERR_NOT_FOUND, "the sandbox does not run");
 	if (c.paused && container_unpause(d, name, e) < 0)
 		return -1;
+	fit_limits(d, name, &c);
 	oomfiles_learn(d->oomfiles, name, c.pid, c.id);
 	if (direct_agent(d, &c, ret_fd, &no_short_way) == 0)
 		return 0;

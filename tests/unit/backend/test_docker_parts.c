@@ -268,6 +268,36 @@ static void a_list_has_only_what_can_be_ours(void **state)
 	sandbox_list_release(&l);
 }
 
+static void only_other_limits_are_changed(void **state)
+{
+	AUTO_JSON *host = parsed("{\"NanoCpus\":1000000000,\"Memory\":1073741824,"
+				 "\"MemorySwap\":1073741824,\"PidsLimit\":256}");
+	AUTO_JSON *none_host = parsed("{\"NanoCpus\":0,\"PidsLimit\":null}");
+	const struct limits has = limits_parse(host), none = limits_parse(none_host);
+	const struct limits same = limits_of(1, 1024, 256),
+			    more = limits_of(1.5, 2048, 0);
+	json_t *body = limits_change(&has, &more);
+
+	(void)state;
+	assert_null(limits_change(&has, &same));
+	assert_int_equal(json_object_size(body), 4);
+	assert_int_equal(json_integer_value(json_object_get(body, "NanoCpus")),
+			 1500000000);
+	assert_int_equal(json_integer_value(json_object_get(body, "Memory")), 2147483648);
+	assert_int_equal(json_integer_value(json_object_get(body, "MemorySwap")),
+			 2147483648);
+	assert_int_equal(json_integer_value(json_object_get(body, "PidsLimit")), -1);
+	json_decref(body);
+	assert_int_equal(none.nano_cpus + none.memory + none.pids, 0);
+	body = limits_change(&none, &has);
+	assert_int_equal(json_object_size(body), 4);
+	json_decref(body);
+	/* Taking them away is not the engine's to do. */
+	body = limits_change(&has, &none);
+	assert_int_equal(json_object_size(body), 1);
+	json_decref(body);
+}
+
 /* A tag may have been moved on since. */
 static void a_list_says_what_was_made_from_another_image(void **state)
 {
@@ -495,6 +525,7 @@ int main(void)
 		cmocka_unit_test(a_description_of_a_container_is_read),
 		cmocka_unit_test(a_description_that_is_none_is_refused_not_believed),
 		cmocka_unit_test(a_list_has_only_what_can_be_ours),
+		cmocka_unit_test(only_other_limits_are_changed),
 		cmocka_unit_test(a_list_says_what_was_made_from_another_image),
 		cmocka_unit_test(no_limit_asks_for_none_and_options_are_asked_for),
 		cmocka_unit_test(lines_of_a_build_become_words_and_its_error_an_error),

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend/docker/limits.h"
+
+#include "base/json.h"
+
+struct limits limits_of(double cpu_cores, int64_t memory_mb, int64_t pids)
+{
+	return (struct limits){.nano_cpus = (int64_t)(cpu_cores * 1e9),
+			       .memory = memory_mb << 20,
+			       .pids = pids};
+}
+
+static int64_t number(const json_t *host, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(host, key));
+
+	return n > 0 ? n : 0; /* -1: no limit, too */
+}
+
+struct limits limits_parse(const json_t *host)
+{
+	return (struct limits){.nano_cpus = number(host, "NanoCpus"),
+			       .memory = number(host, "Memory"),
+			       .pids = number(host, "PidsLimit")};
+}
+
+static void put_cpus(const struct limits *l, json_t *o)
+{
+	if (l->nano_cpus > 0)
+		json_put(o, "NanoCpus", json_integer(l->nano_cpus));
+}
+
+static void put_memory(const struct limits *l, json_t *o)
+{
+	if (l->memory <= 0)
+		return;
+	json_put(o, "Memory", json_integer(l->memory));
+	json_put(o, "MemorySwap", json_integer(l->memory));
+}
+
+void limits_put(const struct limits *l, json_t *host)
+{
+	put_cpus(l, host);
+	put_memory(l, host);
+	if (l->pids > 0)
+		json_put(host, "PidsLimit", json_integer(l->pids));
+}
+
+json_t *limits_change(const struct limits *has, const struct limits *want)
+{
+	json_t *o = json_must(json_object());
+
+	if (has->nano_cpus != want->nano_cpus)
+		put_cpus(want, o);
+	if (has->memory != want->memory)
+		put_memory(want, o);
+	if (has->pids != want->pids)
+		json_put(o, "PidsLimit", json_integer(want->pids > 0 ? want->pids : -1));
+	if (json_object_size(o) > 0)
+		return o;
+	json_decref(o);
+	return NULL;
+}

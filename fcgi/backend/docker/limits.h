@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BACKEND_DOCKER_LIMITS_H
+#define BACKEND_DOCKER_LIMITS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "backend/backend.h"
+
+/*
+ * What a container may use at most, as the engine's API says it. All pure.
+ */
+struct limits {
+	int64_t nano_cpus, memory, pids; /* 0: no limit */
+};
+
+struct limits limits_of(double cpu_cores, int64_t memory_mb, int64_t pids);
+
+/* Of the HostConfig in a container's description. */
+struct limits limits_parse(const json_t *host);
+
+/* Into the HostConfig of a new container; no swap besides the memory. */
+void limits_put(const struct limits *l, json_t *host);
+
+/*
+ * The body of the update that makes `want` of `has`; the caller's, NULL: nothing is to
+ * be done. A limit of processors or memory is not taken away: the engine takes 0 for
+ * "as it is", so that needs another container.
+ */
+json_t *limits_change(const struct limits *has, const struct limits *want);
+
+#endif
