@@ -67,18 +67,40 @@ static const char *const leads[KUBE_REASON_COUNT] = {
 
 /* ---- words */
 
-/* One line of UTF-8; a cut spares no character. */
+static bool is_blank(struct str s)
+{
+	size_t i;
+
+	for (i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] > 0x20)
+			return false;
+	return true;
+}
+
+static void copy_words(struct kube_status *s, const char *lead, struct str text)
+{
+	size_t at = (size_t)snprintf(s->words, sizeof s->words, "%s", lead), i;
+	size_t room = sizeof s->words - 1 - at, n = text.n < room ? text.n : room;
+
+	for (i = 0; i < n; i++, at++)
+		s->words[at] = (unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f
+				       ? ' '
+				       : text.p[i];
+	s->words[at] = '\0';
+	utf8_settle(s->words);
+}
+
+/* One line of UTF-8; a cut spares no character, and what is left may be nothing. */
 static void set_words(struct kube_status *s, struct str text)
 {
-	const char *lead = leads[s->reason] ? leads[s->reason] : "";
-	size_t n = text.n < sizeof s->words ? text.n : sizeof s->words;
-	char *p;
+	char none[48];
 
-	snprintf(s->words, sizeof s->words, "%s%.*s", lead, (int)n, text.p);
-	utf8_settle(s->words);
-	for (p = s->words; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = ' ';
+	if (!is_blank(text))
+		copy_words(s, leads[s->reason] ? leads[s->reason] : "", text);
+	if (!is_blank(str_of(s->words)))
+		return;
+	snprintf(none, sizeof none, "it answered %d without a word", s->code);
+	copy_words(s, leads[s->reason] ? leads[s->reason] : "", str_of(none));
 }
 
 static void set_plain_words(struct kube_status *s, struct str body)
@@ -86,13 +108,12 @@ static void set_plain_words(struct kube_status *s, struct str body)
 	char text[64];
 
 	body = str_trim(body);
-	if (body.n > 0 && body.p[0] != '<') {
-		set_words(s, body);
-		return;
+	if (body.n > 0 && body.p[0] == '<') {
+		snprintf(text, sizeof text, "it answered %d with a page of HTML",
+			 s->code);
+		body = str_of(text);
 	}
-	snprintf(text, sizeof text, "it answered %d %s", s->code,
-		 body.n ? "with a page of HTML" : "without a word");
-	set_words(s, str_of(text));
+	set_words(s, body);
 }
 
 /* ---- what it means */

@@ -182,6 +182,10 @@ static void words_are_one_printable_line_of_bounded_length(void **state)
 	(void)state;
 	kube_status_parse(500, str_of("a\r\n\tb\x1b[31m\xff"), 0, &s);
 	assert_string_equal(s.words, "the API server failed: a   b [31m?");
+	kube_status_parse(400, (struct str){"\0\0 x\0y", 6}, 0, &s);
+	assert_string_equal(s.words, "   x y");
+	kube_status_parse(400, (struct str){"\0\0\xc4", 3}, 0, &s);
+	assert_string_equal(s.words, "it answered 400 without a word");
 	for (i = 0; i < 3000; i++)
 		buf_puts(&much, "\xc3\xa9");
 	kube_status_parse(400, (struct str){much.p, much.len}, 0, &s);
