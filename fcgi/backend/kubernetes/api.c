@@ -141,8 +141,9 @@ static void add_role_words(const char *method, const char *path, struct err *e)
 	if (d.resource.n == 0)
 		return;
 	snprintf(e->msg + n, sizeof e->msg - n,
-		 "; a Role must allow %s on %.*s%s%.*s%s%.*s", d.verb, (int)d.resource.n,
-		 d.resource.p, d.sub.n ? "/" : "", (int)d.sub.n, d.sub.p,
+		 "; a %s must allow %s on %.*s%s%.*s%s%.*s",
+		 d.ns.n ? "Role" : "ClusterRole", d.verb, (int)d.resource.n, d.resource.p,
+		 d.sub.n ? "/" : "", (int)d.sub.n, d.sub.p,
 		 d.ns.n ? " in namespace " : "", (int)d.ns.n, d.ns.p);
 }
 

@@ -62,6 +62,13 @@ static void tell_trouble(struct kube_follow *f, const struct err *why)
 	f->ev.trouble(f->arg, why);
 }
 
+/* It watches: the next trouble is a new one, whatever its words. */
+static void is_well(struct kube_follow *f)
+{
+	f->words[0] = '\0';
+	f->pause_ms = PAUSE_FIRST_MS;
+}
+
 static void on_begin(void *arg)
 {
 	struct kube_follow *f = arg;
@@ -83,7 +90,7 @@ static int on_event(void *arg, enum kube_event what, json_t *object, struct err 
 	struct kube_follow *f = arg;
 
 	(void)e;
-	f->pause_ms = PAUSE_FIRST_MS;
+	is_well(f);
 	if (what == KUBE_DELETED)
 		f->ev.gone(f->arg, object);
 	else if (what != KUBE_BOOKMARK)
@@ -103,7 +110,6 @@ static int list(struct kube_follow *f, struct err *e)
 
 	if (kube_list(f->api, &l, f->version, e) < 0)
 		return -1;
-	f->words[0] = '\0';
 	f->ev.listed(f->arg);
 	return 0;
 }
@@ -126,7 +132,7 @@ static int watch(struct kube_follow *f, struct err *e)
 		return -1;
 	}
 	if (clock_mono_ms() - began >= WATCH_LEAST_MS)
-		f->pause_ms = PAUSE_FIRST_MS;
+		is_well(f);
 	else if (!is_stopped(f))
 		pause_once(f);
 	return 0;

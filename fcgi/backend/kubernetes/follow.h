@@ -19,8 +19,10 @@ struct kube_follow_events {
 	void (*object)(void *arg, const json_t *o); /* is there, or has changed */
 	void (*gone)(void *arg, const json_t *o);   /* was deleted; its last state */
 	void (*listed)(void *arg);
-	/* Not up to date now, and why; the next listed() or object() ends that. Told
-	 * once per different words. */
+	/*
+	 * Not up to date now, and why; the next listed() or object() ends that. The
+	 * same words are told once until a watch has worked again.
+	 */
 	void (*trouble)(void *arg, const struct err *why);
 };
 

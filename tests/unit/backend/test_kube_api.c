@@ -219,7 +219,7 @@ static void a_missing_permission_names_verb_and_resource(void **state)
 		{"DELETE", "/api/v1/namespaces/sbx/pods/a", "delete on pods in"},
 		{"GET", "/api/v1/namespaces/sbx/pods/a/exec?command=x",
 		 "get and create on pods/exec in namespace sbx"},
-		{"GET", "/api/v1/nodes/n", "get on nodes"},
+		{"GET", "/api/v1/nodes/n", "a ClusterRole must allow get on nodes"},
 		{"GET", "/apis/apps/v1/namespaces/sbx/deployments/d",
 		 "get on deployments in namespace sbx"},
 	};

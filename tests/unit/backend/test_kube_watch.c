@@ -469,7 +469,8 @@ static void trouble_is_told_once_and_ends_with_a_list(void **state)
 		 .status = 403,
 		 .body = FAKEKUBE_STATUS(403, "Forbidden", "u cannot list"),
 		 .times = 3},
-		{.request = "GET " PODS "?limit", .body = LIST("5", "", ""), .times = 2},
+		{.request = "GET " PODS "?limit", .body = LIST("5", "", ""), .times = 3},
+		{.request = "GET " PODS "?watch", .drops = true},
 		{.request = "GET " PODS "?watch", .drops = true},
 		{.request = "GET " PODS "?watch", .serve = serve_quiet},
 		{0}};
@@ -479,7 +480,8 @@ static void trouble_is_told_once_and_ends_with_a_list(void **state)
 	(void)state;
 	world_open(&w, steps);
 	f = follow(&w);
-	await_told(&w, "begin trouble begin begin begin listed trouble begin listed ");
+	await_told(&w, "begin trouble begin begin begin listed trouble begin listed "
+		       "begin listed ");
 	kube_follow_stop(f);
 	world_close(&w);
 }
