@@ -179,13 +179,14 @@ static int not_reached(const struct kube_api *a, int status, const struct err *w
 
 /* ---- one request */
 
-/* What goes with it: the login's headers, then more of them. */
-static const char **all_headers(const struct kube_login *l, const char *const *more)
+/* What goes with it: one of the kind of request, the login's, then more of them. */
+static const char **all_headers(const struct kube_login *l, const char *first,
+				const char *const *more)
 {
 	size_t n = 0, i, room = strv_len(l->headers) + HEADERS_MAX;
 	const char **all = xcalloc(room + 1, sizeof *all);
 
-	all[n++] = "Accept: application/json";
+	all[n++] = first;
 	for (i = 0; l->headers[i]; i++)
 		all[n++] = l->headers[i];
 	for (i = 0; more && more[i] && n < room; i++)
@@ -212,7 +213,8 @@ static int send_call(const struct request *r, const struct kube_login *l,
 		     struct http_answer *ret, struct err *e)
 {
 	AUTO_FREE char *path = full_path(r->api, r->call->path);
-	AUTO_FREE const char **headers = all_headers(l, r->call->headers);
+	AUTO_FREE const char **headers =
+		all_headers(l, "Accept: application/json", r->call->headers);
 	struct http_call c = *r->call;
 
 	c.path = path;
@@ -224,7 +226,9 @@ static int send_upgrade(const struct request *r, const struct kube_login *l,
 			struct http_answer *ret, struct err *e)
 {
 	AUTO_FREE char *path = full_path(r->api, r->upgrade->path);
-	AUTO_FREE const char **headers = all_headers(l, r->upgrade->headers);
+	/* A container runtime refuses (406) an upgrade that wants JSON only. */
+	AUTO_FREE const char **headers =
+		all_headers(l, "Accept: */*", r->upgrade->headers);
 	struct http_upgrade u = *r->upgrade;
 
 	u.path = path;

@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -328,6 +329,7 @@ static inline void fakekube_start_at(struct fakekube *k,
 	socklen_t len = sizeof a;
 	int on = 1;
 
+	signal(SIGPIPE, SIG_IGN); /* clients leave whenever they like */
 	*k = (struct fakekube){.steps = steps, .log = BUF_INIT(64 << 20)};
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->changed, NULL);

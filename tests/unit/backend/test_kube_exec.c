@@ -167,6 +167,8 @@ static void the_request_is_as_the_api_wants_it(void **state)
 					  "v5.channel.k8s.io, v4.channel.k8s.io\r\n"));
 	assert_non_null(strstr(w.k.log.p, "\r\nAuthorization: Bearer t\r\n"));
 	assert_non_null(strstr(w.k.log.p, "\r\nSec-WebSocket-Version: 13\r\n"));
+	assert_non_null(strstr(w.k.log.p, "\r\nAccept: */*\r\n"));
+	assert_null(strstr(w.k.log.p, "application/json"));
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
 	read_exactly(fd, got, 5);
