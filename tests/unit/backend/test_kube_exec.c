@@ -247,7 +247,9 @@ static void a_ping_is_answered_and_fragments_are_one_message(void **state)
 	assert_memory_equal(got, "hello", 5);
 	assert_true(is_at_end(fd));
 	close(fd);
+	pthread_mutex_lock(&w.k.lock);
 	assert_ptr_equal(w.k.arg, &w.k);
+	pthread_mutex_unlock(&w.k.lock);
 	world_close(&w);
 }
 
