@@ -13,9 +13,14 @@
 
 enum {
 	PAGE_BYTES = 4096,
-	PASSIVE_FRAMES = 4 * 1024 * 1024 / PAGE_BYTES,
-	RESTART_FRAMES = 16 * 1024 * 1024 / PAGE_BYTES,
-	WAIT_FRAMES = 32 * 1024 * 1024 / PAGE_BYTES,
+	/*
+	 * A checkpoint takes a processor for milliseconds, so few runs should meet one:
+	 * one in some hundreds. The log's first index block holds 4062 frames; up to
+	 * there a longer log costs a reader nothing.
+	 */
+	PASSIVE_FRAMES = 12 * 1024 * 1024 / PAGE_BYTES,
+	RESTART_FRAMES = 24 * 1024 * 1024 / PAGE_BYTES,
+	WAIT_FRAMES = 40 * 1024 * 1024 / PAGE_BYTES,
 	IDLE_S = 5,
 	/* How long a RESTART waits for readers, with the writer behind the gate. */
 	BUSY_MS = 100,

@@ -81,6 +81,23 @@ static int load(struct db *d, struct cursor *c, struct err *e)
 	return 0;
 }
 
+void cursor_begin(struct cursors *all, const char *run_id, size_t ncommands)
+{
+	struct cursor **at = find(all, run_id);
+
+	if (*at)
+		return;
+	struct cursor *c = xcalloc(1, sizeof *c);
+	int n = snprintf(c->run_id, sizeof c->run_id, "%s", run_id);
+	if (n < 0 || (size_t)n >= sizeof c->run_id) {
+		cursor_free(c);
+		return;
+	}
+	c->ncommands = ncommands;
+	c->commands = xcalloc(ncommands + 1, sizeof *c->commands);
+	*at = c;
+}
+
 int cursor_get(struct cursors *all, struct db *d, const char *run_id, struct cursor **ret,
 	       struct err *e)
 {

@@ -34,6 +34,8 @@ struct cursors {
 /* ERR_NOT_FOUND: no such run. Valid until the next commit or loss. */
 int cursor_get(struct cursors *all, struct db *d, const char *run_id, struct cursor **ret,
 	       struct err *e);
+/* A run that was inserted just now: nothing of it needs to be read. */
+void cursor_begin(struct cursors *all, const char *run_id, size_t ncommands);
 /* The run has ended; takes hold at cursors_sweep(). Unknown runs are fine. */
 void cursor_end(struct cursors *all, const char *run_id);
 void cursors_sweep(struct cursors *all);

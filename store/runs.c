@@ -77,6 +77,8 @@ int store_run_insert(struct store *s, const struct store_run *row, bool *ret_exi
 
 	if (tx_mark(s, e) < 0 || tx_mark_end(s, insert_all(s, row, &existed, e), e) < 0)
 		return -1;
+	if (!existed)
+		cursor_begin(&s->cursors, row->run_id, row->ncommands);
 	*ret_existed = existed;
 	return 0;
 }

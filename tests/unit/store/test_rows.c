@@ -231,7 +231,7 @@ static void a_run_is_inserted_once_and_belongs_to_its_tenant(void **state)
 static void a_run_with_a_bad_command_leaves_nothing(void **state)
 {
 	struct rig *g = *state;
-	struct store_command c[] = {{.shell = "a", .timeout_ms = 1}, {.index = 1}};
+	struct store_command c[] = {{.shell = "a"}, {.shell = "b"}}; /* the same index */
 	struct store_run run = {.run_id = "r",
 				.tenant = T,
 				.identifier = "i",
@@ -519,6 +519,10 @@ static void every_word_of_the_schema_is_accepted(void **state)
 				    &err));
 	}
 	rig_commit(g);
+	/* The writer does not look at the CHECKs; this does. */
+	assert_int_equal(rig_sql(g, "SELECT integrity_check = 'ok'"
+				    " FROM pragma_integrity_check"),
+			 1);
 }
 
 static void audit_rows_are_kept(void **state)
