@@ -40,18 +40,22 @@ static int insert_command(struct store *s, const char *run_id,
 	return tx_run(s, st, NULL, e);
 }
 
-static int check_tenant(struct store *s, const struct store_run *r, struct err *e)
+int store_run_is_known(struct store *s, const char *tenant, const char *run_id,
+		       bool *ret_known, struct err *e)
 {
-	static const char sql[] = "SELECT 1 FROM runs WHERE run_id = ? AND tenant = ?";
-	AUTO_STMT *st = tx_read(s, sql, e);
+	static const char sql[] = "SELECT tenant = ? FROM runs WHERE run_id = ?";
+	AUTO_STMT *st = tx_write(s, sql, e);
 
 	if (!st)
 		return -1;
-	DB_BIND(st, db_text(r->run_id), db_text(r->tenant));
+	DB_BIND(st, db_text(tenant), db_text(run_id));
 	int rc = tx_step(s, st, e);
-	if (rc == 0)
-		return err_set(e, ERR_CONFLICT, "the run id %.64s is taken", r->run_id);
-	return rc < 0 ? -1 : 0;
+	if (rc > 0 && !sqlite3_column_int(st, 0))
+		return err_set(e, ERR_CONFLICT, "the run id %.64s is taken", run_id);
+	if (rc < 0)
+		return -1;
+	*ret_known = rc > 0;
+	return 0;
 }
 
 static int insert_all(struct store *s, const struct store_run *r, bool *ret_existed,
@@ -63,7 +67,7 @@ static int insert_all(struct store *s, const struct store_run *r, bool *ret_exis
 		return -1;
 	*ret_existed = changed == 0;
 	if (changed == 0)
-		return check_tenant(s, r, e);
+		return store_run_is_known(s, r->tenant, r->run_id, ret_existed, e);
 	for (size_t i = 0; i < r->ncommands; i++)
 		if (insert_command(s, r->run_id, &r->commands[i], e) < 0)
 			return -1;

@@ -108,6 +108,9 @@ int store_warm_all(struct store *s, struct store_warms *ret, struct err *e);
  */
 int store_run_insert(struct store *s, const struct store_run *row, bool *ret_existed,
 		     struct err *e);
+/* The same question alone; opens the transaction. */
+int store_run_is_known(struct store *s, const char *tenant, const char *run_id,
+		       bool *ret_known, struct err *e);
 int store_run_start(struct store *s, const char *run_id, const char *sandbox_name,
 		    const char *container_id, int64_t at, struct err *e);
 int store_run_finish(struct store *s, const char *run_id, enum store_run_state state,

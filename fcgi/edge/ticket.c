@@ -29,8 +29,9 @@ struct ticket {
 	uv_timer_t pace;  /* runs: no progress before it ends */
 	bool has_news;    /* for when it ends */
 	bool is_awaiting;
-	bool is_alone; /* its client has left */
-	bool is_freed; /* by its client */
+	bool run_has_ended; /* told with the answer to MSG_RUN */
+	bool is_alone;      /* its client has left */
+	bool is_freed;      /* by its client */
 	int open_timers;
 	size_t weight; /* of the request's body */
 	struct ticket *next_ticket, **link;
@@ -135,6 +136,8 @@ static void on_answered(struct request *r, const struct edgemsg *m)
 		(struct ticket *)((char *)r - offsetof(struct ticket, request));
 
 	uv_timer_stop(&t->timer);
+	t->run_has_ended =
+		m->type == MSG_OK && json_is_true(json_object_get(m->body, "ended"));
 	go_on(t, mcp_call_answer(t->call, reads_of(t), m));
 }
 
@@ -226,28 +229,15 @@ static bool ask(struct ticket *t, enum mcp_next *next)
 	return false;
 }
 
-static int look(struct ticket *t, const char *run_id, enum store_run_state *ret,
-		struct err *e)
-{
-	return store_read_run_state(t->edge->reader, STORE_TENANT_DEFAULT, run_id, ret,
-				    e);
-}
-
-/*
- * A short run is over when it is told to be accepted. Else watch first, look second: an
- * end in between is heard of (edge/watch.h).
- */
+/* Watch first, look second: an end in between is heard of (edge/watch.h). */
 static int watch_run(struct ticket *t, const char *run_id, enum store_run_state *ret,
 		     struct err *e)
 {
-	if (look(t, run_id, ret, e) < 0)
-		return -1;
-	if (store_run_ended(*ret))
-		return 0;
 	t->watcher.only_end = !mcp_call_wants_progress(t->call);
 	if (watch_add(t->edge->watches, &t->watcher, run_id, e) < 0)
 		return -1;
-	if (look(t, run_id, ret, e) < 0) {
+	if (store_read_run_state(t->edge->reader, STORE_TENANT_DEFAULT, run_id, ret, e) <
+	    0) {
 		watch_remove(t->edge->watches, &t->watcher);
 		return -1;
 	}
@@ -260,6 +250,10 @@ static bool await(struct ticket *t, enum mcp_next *next)
 	enum store_run_state state;
 	struct err e = ERR_INIT;
 
+	if (t->run_has_ended) { /* the runner said so with its answer */
+		*next = mcp_call_run_done(t->call, reads_of(t));
+		return false;
+	}
 	if (watch_run(t, a.run_id, &state, &e) < 0) {
 		log_warn("cannot wait for %s: %s", a.run_id, e.msg);
 		*next = mcp_call_fail(t->call, reads_of(t), &e);

@@ -142,17 +142,29 @@ static bool has_more(const struct run *run)
 
 static void finish_or_next(struct run *run);
 
+static bool starts_one(const struct run *run)
+{
+	return has_more(run) && !run->spec.commands[run->at].background;
+}
+
+void run_launch(struct run *run)
+{
+	run->started_at = clock_now_ms();
+	if (starts_one(run))
+		launch(run);
+	run->launched = true;
+}
+
 void run_begin(struct run *run)
 {
-	const bool starts = has_more(run) && !run->spec.commands[run->at].background;
+	const bool starts = starts_one(run);
 	struct sandbox *sb = run->sb;
 	struct err e = ERR_INIT;
 	int rc;
 
+	if (!run->launched)
+		run_launch(run);
 	run->state = STORE_RUN_RUNNING;
-	run->started_at = clock_now_ms();
-	if (starts)
-		launch(run);
 	metrics_observe_us(&sb->r->metrics.queue_time,
 			   (run->started_at - run->created_at) * 1000);
 	rc = store_run_start(sb->r->store, run->run_id, sb->name, sb->container_id,

@@ -10,6 +10,9 @@
  */
 void run_begin(struct run *run);
 
+/* Only its first command's start, ahead of run_begin(), which must follow. */
+void run_launch(struct run *run);
+
 /* Go on after a (new) hello: what RESUME does not cover. */
 void run_go_on(struct run *run);
 

@@ -126,12 +126,11 @@ static int check_room(struct runner *r, const char *tenant, struct err *e)
 static void answer(struct runner *r, const struct run_request *q, const char *identifier,
 		   const char *name)
 {
-	turn_answer(r, q->to,
-		    json_pack("{s:s,s:s,s:s}", "run_id", q->run_id, "identifier",
-			      identifier, "sandbox_name", name));
+	turn_answer_run(r, q->to,
+			json_pack("{s:s,s:s,s:s}", "run_id", q->run_id, "identifier",
+				  identifier, "sandbox_name", name));
 }
 
-/* Into the store, as queued. 1: it was there already (and has ended). */
 static int insert(struct run *run, struct sandbox *sb, struct err *e)
 {
 	bool existed = false;
@@ -139,33 +138,53 @@ static int insert(struct run *run, struct sandbox *sb, struct err *e)
 	if (runrows_insert(sb->r->store, run, sb, &existed, e) < 0)
 		return -1;
 	turn_dirty(sb->r);
-	return existed;
+	return 0;
 }
 
+/*
+ * Its first command is started before anything is written, if it may be: the agent
+ * and the command have work to do meanwhile (runner/turn.h says why that is safe).
+ */
+static int take_in(struct run *run, struct sandbox *sb, struct err *e)
+{
+	bool begins;
+
+	sandbox_take_warm(sb, run->spec.ttl_s);
+	enlist(run, sb);
+	begins = sandbox_is_up(sb) && run_may_begin(run);
+	if (begins)
+		run_launch(run);
+	if (insert(run, sb, e) < 0) {
+		unlist(run);
+		return -1;
+	}
+	sandbox_extend(sb, run->created_at, run->spec.ttl_s);
+	if (begins)
+		run_begin(run);
+	return 0;
+}
+
+/* 1: it is in the store already, and has ended. */
 static int accept_new(struct runner *r, const struct run_request *q, struct run *run,
 		      struct err *e)
 {
 	const struct turn_mark before = turn_mark(r);
-	const bool awaited = run->spec.await_completion;
 	struct sandbox *sb = NULL;
-	int rc;
+	bool known = false, holds;
 
-	if (sandbox_get(r, q->tenant, run->spec.identifier, &sb, e) < 0)
+	if (sandbox_get(r, q->tenant, run->spec.identifier, &sb, e) < 0 ||
+	    store_run_is_known(r->store, q->tenant, q->run_id, &known, e) < 0)
 		return -1;
 	run->created_at = clock_now_ms();
-	sandbox_take_warm(sb, run->spec.ttl_s);
-	rc = insert(run, sb, e);
-	if (rc == 0) {
-		enlist(run, sb);
-		sandbox_extend(sb, run->created_at, run->spec.ttl_s);
-	}
-	if (rc >= 0)
-		answer(r, q, run->spec.identifier, sb->name);
-	sandbox_kick(sb);
+	if (!known && take_in(run, sb, e) < 0)
+		return -1;
+	answer(r, q, sb->identifier, sb->name);
 	/* One that was bound to it begins with the commit: that waits for nothing. */
-	if (rc == 0 && awaited && !sb->bound)
+	holds = !known && run->spec.await_completion && !sb->bound;
+	sandbox_kick(sb); /* it may go, and the run */
+	if (holds)
 		turn_hold(r, before);
-	return rc;
+	return known;
 }
 
 int runs_accept(struct runner *r, const struct run_request *q, struct err *e)

@@ -472,6 +472,12 @@ static bool is_idle(const struct sandbox *sb)
 	return !runs_any_running(sb) && sb->open_files == 0;
 }
 
+bool sandbox_is_up(const struct sandbox *sb)
+{
+	return sb->r->phase == PHASE_SERVING && sb->state == SANDBOX_READY && sb->conn &&
+	       !sb->remove_next;
+}
+
 void sandbox_kick(struct sandbox *sb)
 {
 	struct runner *r = sb->r;

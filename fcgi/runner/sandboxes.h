@@ -20,6 +20,9 @@ void sandbox_adopt(struct sandbox *sb);
 void sandbox_take_warm(struct sandbox *sb, int64_t ttl_s);
 void sandbox_is_bound(struct sandbox *sb);
 
+/* Its agent listens, and a run may begin at once if run_may_begin() says so. */
+bool sandbox_is_up(const struct sandbox *sb);
+
 /* Runs or waiters want something: create, connect or start what can start. */
 void sandbox_kick(struct sandbox *sb);
 void sandboxes_kick_all(struct runner *r);

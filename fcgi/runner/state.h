@@ -69,6 +69,7 @@ struct run {
 	bool failed; /* a command failed without leave */
 	int nwords;  /* of sandbox_progress told to it */
 	bool want_ack, cancel_sent;
+	bool launched; /* run_launch() */
 	enum ending ending;
 	char *why;          /* of ending or of failing, a sentence */
 	int64_t guard_mono; /* the agent must have ended the command by then; 0: none */
@@ -149,6 +150,7 @@ struct late_answer {
 	struct late_answer *next;
 	struct replyto to;
 	json_t *body;
+	bool is_run;
 };
 
 struct runner {

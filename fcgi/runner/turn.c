@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "runner/recovery.h"
+#include "runner/runs.h"
 #include "runner/sandboxrec.h"
 
 void turn_dirty(struct runner *r)
@@ -11,15 +12,24 @@ void turn_dirty(struct runner *r)
 	r->dirty = r->urgent = true;
 }
 
-void turn_answer(struct runner *r, struct replyto to, json_t *body)
+static void answer_later(struct runner *r, struct late_answer answer)
 {
 	struct late_answer *a = xcalloc(1, sizeof(*a));
 
-	a->to = to;
-	a->body = body;
+	*a = answer;
 	*r->answers_tail = a;
 	r->answers_tail = &a->next;
 	turn_dirty(r);
+}
+
+void turn_answer(struct runner *r, struct replyto to, json_t *body)
+{
+	answer_later(r, (struct late_answer){.to = to, .body = body});
+}
+
+void turn_answer_run(struct runner *r, struct replyto to, json_t *body)
+{
+	answer_later(r, (struct late_answer){.to = to, .body = body, .is_run = true});
 }
 
 enum { HOLD_MAX_MS = 3 };
@@ -59,6 +69,14 @@ static struct late_answer *take_answers(struct runner *r)
 	return list;
 }
 
+/* What is not in memory has ended: its caller need not wait for that. */
+static void add_end(struct runner *r, struct late_answer *a)
+{
+	if (a->is_run &&
+	    !runs_find(r, json_string_value(json_object_get(a->body, "run_id"))))
+		json_object_set_new(a->body, "ended", json_true());
+}
+
 /* why NULL: say what was to be said. */
 static void send_answers(struct runner *r, const struct err *why)
 {
@@ -70,6 +88,7 @@ static void send_answers(struct runner *r, const struct err *why)
 			edges_err(r->edges, a->to, why);
 			json_decref(a->body);
 		} else {
+			add_end(r, a);
 			edges_ok(r->edges, a->to, a->body);
 		}
 		free(a);

@@ -41,6 +41,9 @@ void turn_join(struct runner *r, struct turn_mark since);
 /* An MSG_OK that may only be said when this turn is stored. Takes body. */
 void turn_answer(struct runner *r, struct replyto to, json_t *body);
 
+/* The same for an accepted run; it says "ended" when it has ended in the same turn. */
+void turn_answer_run(struct runner *r, struct replyto to, json_t *body);
+
 /* Commit now what is there (stopping). */
 void turn_commit(struct runner *r);
 
