@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: MIT */
+#include "fakekube.h"
+
+#include <signal.h>
+
+#include "backend/kubernetes/kubernetes.h"
+#include "base/json.h"
+
+/*
+ * The whole backend against a small cluster: one pod at a time, made by what is
+ * posted, whose status goes through what the test says, told by a watch.
+ */
+struct world {
+	struct fakekube k;
+	struct conf conf;
+	struct backend *b;
+	/* under k.lock */
+	json_t *pod;                 /* as it is now; NULL: there is none */
+	const char *const *statuses; /* of the next new pod, one after another */
+	int uids, version;
+	struct buf events;   /* a line each; of all watches */
+	const char *refusal; /* of the next POST of a pod: its Status */
+	int refusal_code;
+	bool drops_post;   /* the answer to the next POST of a pod is lost */
+	const char *quiet; /* what `agent quiet` says */
+	bool is_away;      /* no pod can be asked for */
+	char said[8192];
+};
+
+static const char name[] = "mcp-sbx-a-01234567";
+#define PODS   "/api/v1/namespaces/sbx/pods"
+#define POD    PODS "/mcp-sbx-a-01234567"
+#define REVIEW "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+#define MAPS   "/api/v1/namespaces/sbx/configmaps"
+#define RUNNING                                                                          \
+	"{\"phase\":\"Running\",\"containerStatuses\":[{\"name\":\"sandbox\","           \
+	"\"ready\":true,\"restartCount\":0,\"state\":{\"running\":{}}}]}"
+#define WAITING(reason, message)                                                         \
+	"{\"phase\":\"Pending\",\"containerStatuses\":[{\"name\":\"sandbox\","           \
+	"\"state\":{\"waiting\":{\"reason\":\"" reason "\",\"message\":\"" message       \
+	"\"}}}]}"
+#define RESTARTED                                                                        \
+	"{\"phase\":\"Running\",\"containerStatuses\":[{\"name\":\"sandbox\","           \
+	"\"restartCount\":1,\"state\":{\"running\":{}},\"lastState\":{\"terminated\":{"  \
+	"\"reason\":\"OOMKilled\",\"exitCode\":137}}}]}"
+#define EVICTED "{\"phase\":\"Failed\",\"reason\":\"Evicted\",\"message\":\"disk\"}"
+
+static const char *const runs[] = {"{\"phase\":\"Pending\"}", RUNNING, NULL};
+
+/* ---- the cluster; k.lock is held unless said otherwise */
+
+static json_t *parsed(const char *text)
+{
+	struct err e = ERR_INIT;
+	json_t *root = NULL;
+
+	if (json_parse(text, strlen(text), &root, &e) < 0)
+		fail_msg("%s: %s", e.msg, text);
+	return root;
+}
+
+static void push(struct world *w, const char *type)
+{
+	AUTO_JSON *event = NULL;
+	char version[16];
+
+	snprintf(version, sizeof version, "%d", ++w->version);
+	json_put(json_object_get(w->pod, "metadata"), "resourceVersion",
+		 json_string(version));
+	event = json_must(json_pack("{s:s,s:O}", "type", type, "object", w->pod));
+	json_dump_buf(event, &w->events);
+	buf_puts(&w->events, "\n");
+	pthread_cond_broadcast(&w->k.changed);
+}
+
+static void set_status(struct world *w, const char *status)
+{
+	json_t *now = json_deep_copy(w->pod);
+
+	json_put(now, "status", parsed(status));
+	json_decref(w->pod);
+	w->pod = now;
+	push(w, "MODIFIED");
+}
+
+/* Not from the server's threads: takes the lock. */
+static void becomes(struct world *w, const char *status)
+{
+	pthread_mutex_lock(&w->k.lock);
+	set_status(w, status);
+	pthread_mutex_unlock(&w->k.lock);
+}
+
+static void vanish(struct world *w)
+{
+	push(w, "DELETED");
+	json_decref(w->pod);
+	w->pod = NULL;
+}
+
+static void answer(int fd, int code, const char *body)
+{
+	fakekube_answer(fd, &(struct fakekube_step){.status = code, .body = body});
+}
+
+static void answer_pod(int fd, const json_t *pod)
+{
+	AUTO_BUF text = BUF_INIT(1 << 20);
+
+	json_dump_buf(pod, &text);
+	answer(fd, 200, text.p);
+}
+
+static void serve_watch(struct world *w, int fd)
+{
+	size_t at = 0;
+
+	fakekube_write(fd, FAKEKUBE_CHUNKED, strlen(FAKEKUBE_CHUNKED));
+	pthread_mutex_lock(&w->k.lock);
+	while (!w->k.stopping) {
+		if (at < w->events.len)
+			fakekube_chunk(fd, w->events.p + at);
+		at = w->events.len;
+		pthread_cond_wait(&w->k.changed, &w->k.lock);
+	}
+	pthread_mutex_unlock(&w->k.lock);
+}
+
+static void serve_collection(struct fakekube *k, int fd, const char *request)
+{
+	struct world *w = k->arg;
+	AUTO_JSON *list = NULL;
+
+	if (strstr(request, "watch=1")) {
+		serve_watch(w, fd);
+		return;
+	}
+	pthread_mutex_lock(&k->lock);
+	list = json_must(json_pack("{s:{s:s},s:[O*]}", "metadata", "resourceVersion", "1",
+				   "items", w->pod));
+	answer_pod(fd, list);
+	pthread_mutex_unlock(&k->lock);
+}
+
+static void serve_post(struct fakekube *k, int fd, const char *request)
+{
+	struct world *w = k->arg;
+	char uid[16];
+	int i;
+
+	pthread_mutex_lock(&k->lock);
+	if (w->refusal) {
+		answer(fd, w->refusal_code, w->refusal);
+		w->refusal = NULL;
+	} else if (w->pod) {
+		answer(fd, 409, FAKEKUBE_STATUS(409, "AlreadyExists", "exists"));
+	} else {
+		w->pod = parsed(strstr(request, "\r\n\r\n") + 4);
+		snprintf(uid, sizeof uid, "u%d", ++w->uids);
+		json_put(json_object_get(w->pod, "metadata"), "uid", json_string(uid));
+		json_put(w->pod, "status", parsed("{\"phase\":\"Pending\"}"));
+		if (!w->drops_post)
+			answer_pod(fd, w->pod);
+		w->drops_post = false;
+		push(w, "ADDED");
+		for (i = 0; w->statuses[i]; i++)
+			set_status(w, w->statuses[i]);
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
+static void serve_pod(struct fakekube *k, int fd, const char *request)
+{
+	struct world *w = k->arg;
+
+	pthread_mutex_lock(&k->lock);
+	if (w->is_away) {
+		answer(fd, 503,
+		       FAKEKUBE_STATUS(503, "ServiceUnavailable", "etcd is away"));
+	} else if (!w->pod) {
+		answer(fd, 404, FAKEKUBE_STATUS(404, "NotFound", "no such pod"));
+	} else {
+		answer_pod(fd, w->pod);
+		if (strncmp(request, "DELETE", 6) == 0)
+			vanish(w);
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
+static void serve_exec(struct fakekube *k, int fd, const char *request)
+{
+	struct world *w = k->arg;
+	const char *says = strstr(request, "command=quiet") ? w->quiet : "hello";
+
+	fakekube_ws_accept(fd, request, "v5.channel.k8s.io");
+	fakekube_ws_send(fd, 1, says, strlen(says));
+	fakekube_wait_close(fd);
+}
+
+/* What was posted, made: with a uid. */
+static void serve_map(struct fakekube *k, int fd, const char *request)
+{
+	AUTO_JSON *map = parsed(strstr(request, "\r\n\r\n") + 4);
+
+	(void)k;
+	json_put(json_object_get(map, "metadata"), "uid", json_string("owner"));
+	answer_pod(fd, map);
+}
+
+static const struct fakekube_step cluster[] = {
+	{.request = REVIEW, .body = "{\"status\":{\"allowed\":true}}", .times = -1},
+	{.request = "GET " MAPS,
+	 .status = 404,
+	 .body = FAKEKUBE_STATUS(404, "NotFound", "no such map"),
+	 .times = -1},
+	{.request = "POST " MAPS, .serve = serve_map, .times = -1},
+	{.request = "DELETE " MAPS, .body = "{}", .times = -1},
+	{.request = "GET " PODS "?", .serve = serve_collection, .times = -1},
+	{.request = "POST " PODS, .serve = serve_post, .times = -1},
+	{.request = "GET " POD "/exec?", .serve = serve_exec, .times = -1},
+	{.request = "GET " POD, .serve = serve_pod, .times = -1},
+	{.request = "DELETE " POD, .serve = serve_pod, .times = -1},
+	{0}};
+
+/* ---- the backend in it */
+
+static void on_progress(void *arg, const char *who, const char *line)
+{
+	struct world *w = arg;
+	size_t n;
+
+	pthread_mutex_lock(&w->k.lock);
+	n = strlen(w->said);
+	snprintf(w->said + n, sizeof w->said - n, "%s| %s\n", who ? who : "", line);
+	pthread_mutex_unlock(&w->k.lock);
+}
+
+static int open_in(struct world *w, const struct fakekube_step *steps, struct err *e)
+{
+	AUTO_FREE char *kubeconfig = NULL;
+
+	*w = (struct world){
+		.statuses = runs, .events = BUF_INIT(1 << 20), .quiet = "ok\n"};
+	fakekube_start(&w->k, steps);
+	w->k.arg = w;
+	kubeconfig = fakekube_kubeconfig(&w->k);
+	setenv("KUBECONFIG", kubeconfig, 1);
+	setenv("SANDBOX_BACKEND", "kubernetes", 1);
+	setenv("AGENT_PATH", "build/release/mcp-sandboxd-agent", 1);
+	if (conf_load(NULL, &w->conf, e) < 0)
+		return -1;
+	w->conf.kube_unschedulable_s = 0;
+	return backend_find("kubernetes")
+		->open(&w->conf, "0123abcd", on_progress, w, &w->b, e);
+}
+
+static void world_open(struct world *w)
+{
+	struct err e = ERR_INIT;
+
+	if (open_in(w, cluster, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+static void world_close(struct world *w)
+{
+	if (w->b)
+		w->b->ops->close(w->b);
+	fakekube_stop(&w->k);
+	conf_release(&w->conf);
+	json_decref(w->pod);
+	buf_release(&w->events);
+}
+
+static int create(struct world *w, bool fresh, struct sandbox_info *ret, struct err *e)
+{
+	const struct sandbox_spec spec = {.name = name,
+					  .identifier = "a",
+					  .tenant = "default",
+					  .cpu_cores = 1,
+					  .memory_mb = 64,
+					  .fresh = fresh};
+
+	*e = (struct err)ERR_INIT;
+	return w->b->ops->create(w->b, &spec, ret, e);
+}
+
+/* A sandbox that runs, connected to. */
+static void begin(struct world *w)
+{
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+	int fd = -1;
+
+	world_open(w);
+	if (create(w, true, &info, &e) < 0 || w->b->ops->connect(w->b, name, &fd, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_true(info.fresh);
+	assert_string_equal(info.container_id, "u1");
+	sandbox_info_release(&info);
+	close(fd);
+}
+
+static void check_words(const struct err *e, enum err_kind kind, const char *words)
+{
+	if (e->kind != kind || !strstr(e->msg, words))
+		fail_msg("%s (%s), not %s (%s)", e->msg, err_kind_name(e->kind), words,
+			 err_kind_name(kind));
+}
+
+/* ---- what is tried */
+
+static void a_pod_is_made_reached_and_removed(void **state)
+{
+	bool existed = false;
+	struct err e = ERR_INIT;
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	assert_int_equal(w.b->ops->probe(w.b, &e), 0);
+	assert_int_equal(w.b->ops->remove(w.b, name, &existed, &e), 0);
+	assert_true(existed);
+	assert_int_equal(w.b->ops->remove(w.b, name, &existed, &e), 0);
+	assert_false(existed);
+	world_close(&w);
+}
+
+/* What is in the way of a new pod, and what is said of it. */
+static const struct {
+	const char *what;
+	const char *statuses[3];
+	int refusal_code;
+	const char *refusal;
+	enum err_kind kind;
+	const char *words;
+} failures[] = {
+	{"no node",
+	 {"{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
+	  "\"False\",\"reason\":\"Unschedulable\",\"message\":\"0/3 nodes: cpu\"}]}"},
+	 0,
+	 NULL,
+	 ERR_BACKEND,
+	 "Unschedulable: 0/3 nodes: cpu"},
+	{"no image in time",
+	 {WAITING("ErrImagePull", "denied"), WAITING("ImagePullBackOff", "back-off")},
+	 0,
+	 NULL,
+	 ERR_TIMEOUT,
+	 "within 1 s (KUBERNETES_START_SECONDS): ImagePullBackOff"},
+	{"a bad name of an image",
+	 {WAITING("InvalidImageName", "bad")},
+	 0,
+	 NULL,
+	 ERR_BACKEND,
+	 "cannot start: InvalidImageName: bad"},
+	{"a missing secret",
+	 {WAITING("CreateContainerConfigError", "no secret")},
+	 0,
+	 NULL,
+	 ERR_BACKEND,
+	 "cannot start: CreateContainerConfigError: no secret"},
+	{"a container that ends",
+	 {"{\"phase\":\"Running\",\"containerStatuses\":[{\"name\":\"sandbox\",\"state\":"
+	  "{\"terminated\":{\"reason\":\"StartError\",\"exitCode\":128}}}]}"},
+	 0,
+	 NULL,
+	 ERR_BACKEND,
+	 "does not stay up: its container ended (StartError"},
+	{"evicted", {EVICTED}, 0, NULL, ERR_BACKEND, "Evicted: disk"},
+	{"quota",
+	 {NULL},
+	 403,
+	 FAKEKUBE_STATUS(403, "Forbidden", "pods is forbidden: exceeded quota: q"),
+	 ERR_LIMIT,
+	 "exceeded quota: q"},
+	{"Pod Security",
+	 {NULL},
+	 403,
+	 FAKEKUBE_STATUS(403, "Forbidden", "violates PodSecurity: runAsUser=0"),
+	 ERR_BACKEND,
+	 "violates PodSecurity: runAsUser=0"},
+	{"a webhook",
+	 {NULL},
+	 403,
+	 FAKEKUBE_STATUS(403, "Forbidden", "admission webhook said no"),
+	 ERR_BACKEND,
+	 "admission webhook said no"},
+	{"an invalid pod",
+	 {NULL},
+	 422,
+	 FAKEKUBE_STATUS(422, "Invalid", "Pod is invalid: spec.x"),
+	 ERR_BACKEND,
+	 "Pod is invalid: spec.x"},
+};
+
+static void what_keeps_a_pod_from_running_is_told_and_the_pod_removed(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof failures / sizeof *failures; i++) {
+		struct sandbox_info info = {0};
+		struct err e = ERR_INIT;
+		struct world w;
+
+		world_open(&w);
+		w.conf.kube_start_s = 1;
+		w.statuses = failures[i].statuses;
+		w.refusal = failures[i].refusal;
+		w.refusal_code = failures[i].refusal_code;
+		assert_int_equal(create(&w, true, &info, &e), -1);
+		check_words(&e, failures[i].kind, failures[i].words);
+		assert_int_equal(fakekube_saw(&w.k, "DELETE " POD),
+				 failures[i].refusal ? 0 : 1);
+		world_close(&w);
+	}
+}
+
+static void a_pod_whose_making_was_not_answered_is_found_again(void **state)
+{
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	w.drops_post = true;
+	if (create(&w, true, &info, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_string_equal(info.container_id, "u1");
+	assert_int_equal(fakekube_saw(&w.k, "POST " PODS), 2);
+	sandbox_info_release(&info);
+	world_close(&w);
+}
+
+static void a_container_that_was_started_again_has_lost_what_ran(void **state)
+{
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+	struct world w;
+	int fd = -1;
+
+	(void)state;
+	begin(&w);
+	becomes(&w, RESTARTED);
+	assert_int_equal(w.b->ops->connect(w.b, name, &fd, &e), -1);
+	check_words(&e, ERR_CONFLICT, "started again (OOMKilled, exit code 137)");
+	assert_non_null(strstr(e.msg, "/workspace, /artifacts and /tmp are kept"));
+	assert_int_equal(create(&w, false, &info, &e), 0);
+	assert_false(info.fresh);
+	assert_string_equal(info.container_id, "u1");
+	assert_non_null(strstr(info.recreated, "everything else is as in the image"));
+	assert_int_equal(w.b->ops->connect(w.b, name, &fd, &e), 0);
+	close(fd);
+	sandbox_info_release(&info);
+	world_close(&w);
+}
+
+static void an_evicted_pod_is_replaced_by_a_fresh_one(void **state)
+{
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+	struct world w;
+	int fd = -1;
+
+	(void)state;
+	begin(&w);
+	becomes(&w, EVICTED);
+	assert_int_equal(w.b->ops->connect(w.b, name, &fd, &e), -1);
+	check_words(&e, ERR_CONFLICT,
+		    "Evicted: disk; what it was doing is lost, its "
+		    "files are lost");
+	assert_int_equal(create(&w, false, &info, &e), 0);
+	assert_true(info.fresh);
+	assert_string_equal(info.container_id, "u2");
+	assert_non_null(strstr(w.said, "mcp-sbx-a-01234567| mcp-sbx-a-01234567 is "
+				       "replaced: Evicted: disk"));
+	sandbox_info_release(&info);
+	world_close(&w);
+}
+
+static void a_deleted_pod_is_told(void **state)
+{
+	struct err e = ERR_INIT;
+	struct world w;
+	int fd = -1;
+
+	(void)state;
+	begin(&w);
+	pthread_mutex_lock(&w.k.lock);
+	vanish(&w);
+	pthread_mutex_unlock(&w.k.lock);
+	assert_int_equal(w.b->ops->connect(w.b, name, &fd, &e), -1);
+	check_words(&e, ERR_CONFLICT, "pod was deleted in the cluster");
+	world_close(&w);
+}
+
+static void a_pod_of_another_policy_is_replaced(void **state)
+{
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+	struct sandbox_list l = {0};
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	pthread_mutex_lock(&w.k.lock);
+	json_put(json_object_get(json_object_get(w.pod, "metadata"), "annotations"),
+		 "mcp.policy_fingerprint", json_string("old"));
+	pthread_mutex_unlock(&w.k.lock);
+	assert_int_equal(w.b->ops->list(w.b, &l, &e), 0);
+	assert_int_equal(l.n, 1);
+	assert_true(l.v[0].outdated && l.v[0].running && !l.v[0].old_image);
+	sandbox_list_release(&l);
+	assert_int_equal(create(&w, false, &info, &e), 0);
+	assert_true(info.fresh);
+	assert_string_equal(info.container_id, "u2");
+	sandbox_info_release(&info);
+	world_close(&w);
+}
+
+static void another_servers_pod_of_that_name_is_left_alone(void **state)
+{
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+	bool existed;
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	pthread_mutex_lock(&w.k.lock);
+	json_put(json_object_get(json_object_get(w.pod, "metadata"), "labels"),
+		 "mcp.instance", json_string("beef0000"));
+	pthread_mutex_unlock(&w.k.lock);
+	assert_int_equal(create(&w, true, &info, &e), -1);
+	check_words(&e, ERR_CONFLICT, "not this server's");
+	e = (struct err)ERR_INIT;
+	assert_int_equal(w.b->ops->remove(w.b, name, &existed, &e), -1);
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " POD), 0);
+	world_close(&w);
+}
+
+static void an_api_server_that_is_away_says_nothing_about_a_sandbox(void **state)
+{
+	struct err e = ERR_INIT;
+	struct world w;
+	int fd = -1;
+
+	(void)state;
+	begin(&w);
+	w.is_away = true;
+	assert_int_equal(w.b->ops->connect(w.b, name, &fd, &e), -1);
+	check_words(&e, ERR_BUSY, "etcd is away");
+	w.is_away = false;
+	world_close(&w);
+}
+
+static void a_stop_makes_a_pod_idle_or_deletes_it(void **state)
+{
+	struct err e = ERR_INIT;
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	assert_int_equal(w.b->ops->stop(w.b, name, &e), 0);
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " POD), 0);
+	w.quiet = "no\n";
+	assert_int_equal(w.b->ops->stop(w.b, name, &e), 0);
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " POD), 1);
+	assert_non_null(strstr(w.said, "cannot be made idle"));
+	assert_int_equal(w.b->ops->stop(w.b, name, &e), 0); /* gone: fine */
+	world_close(&w);
+}
+
+static void all_that_a_role_lacks_is_said_at_once(void **state)
+{
+	static const struct fakekube_step steps[] = {
+		{.request = REVIEW,
+		 .body = "{\"status\":{\"allowed\":true}}",
+		 .times = 3},
+		{.request = REVIEW,
+		 .body = "{\"status\":{\"allowed\":false}}",
+		 .times = 1},
+		{.request = REVIEW,
+		 .body = "{\"status\":{\"allowed\":true}}",
+		 .times = 2},
+		{.request = REVIEW,
+		 .body = "{\"status\":{\"allowed\":false}}",
+		 .times = 1},
+		{.request = REVIEW,
+		 .body = "{\"status\":{\"allowed\":true}}",
+		 .times = -1},
+		{0}};
+	struct err e = ERR_INIT;
+	struct world w;
+
+	(void)state;
+	assert_int_equal(open_in(&w, steps, &e), -1);
+	check_words(&e, ERR_DENIED,
+		    "may not, in the namespace sbx: create pods, create pods/exec;");
+	world_close(&w);
+}
+
+static void what_owns_nothing_any_more_goes_with_the_server(void **state)
+{
+	struct err e = ERR_INIT;
+	bool existed;
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	w.b->ops->close(w.b);
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " MAPS "/mcp-sandboxd-0123abcd"), 0);
+	assert_int_equal(backend_find("kubernetes")
+				 ->open(&w.conf, "0123abcd", on_progress, &w, &w.b, &e),
+			 0);
+	assert_int_equal(w.b->ops->remove(w.b, name, &existed, &e), 0);
+	w.b->ops->close(w.b);
+	w.b = NULL;
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " MAPS "/mcp-sandboxd-0123abcd"), 1);
+	world_close(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pod_is_made_reached_and_removed),
+		cmocka_unit_test(
+			what_keeps_a_pod_from_running_is_told_and_the_pod_removed),
+		cmocka_unit_test(a_pod_whose_making_was_not_answered_is_found_again),
+		cmocka_unit_test(a_container_that_was_started_again_has_lost_what_ran),
+		cmocka_unit_test(an_evicted_pod_is_replaced_by_a_fresh_one),
+		cmocka_unit_test(a_deleted_pod_is_told),
+		cmocka_unit_test(a_pod_of_another_policy_is_replaced),
+		cmocka_unit_test(another_servers_pod_of_that_name_is_left_alone),
+		cmocka_unit_test(an_api_server_that_is_away_says_nothing_about_a_sandbox),
+		cmocka_unit_test(a_stop_makes_a_pod_idle_or_deletes_it),
+		cmocka_unit_test(all_that_a_role_lacks_is_said_at_once),
+		cmocka_unit_test(what_owns_nothing_any_more_goes_with_the_server),
+	};
+
+	signal(SIGPIPE, SIG_IGN); /* as the runner has it */
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
