@@ -416,7 +416,10 @@ struct inner {
 	int slot;
 };
 
-/* On a thread of its own: the sandbox's end. */
+/*
+ * On a thread of its own: the sandbox's end. runc brings the loopback up itself;
+ * runsc takes what it finds, and a loopback that is down is none.
+ */
 static int attach_inner(void *arg, struct err *e)
 {
 	struct inner *i = arg;
@@ -426,7 +429,8 @@ static int attach_inner(void *arg, struct err *e)
 	inet_pton(AF_INET, NETRULES_GATEWAY, &gateway);
 	if (setns(i->netns_fd, CLONE_NEWNET) < 0)
 		return err_sys(e, "enter the sandbox's network");
-	if (nl_open(&nl, e) < 0 || nl_link_up(nl, INNER_INDEX, e) < 0 ||
+	if (nl_open(&nl, e) < 0 || nl_link_up(nl, LOOPBACK_INDEX, e) < 0 ||
+	    nl_link_up(nl, INNER_INDEX, e) < 0 ||
 	    nl_add_address(nl, INNER_INDEX, slot_address(i->slot), 32, e) < 0 ||
 	    nl_add_route(nl, INNER_INDEX, gateway, 32, none, e) < 0)
 		return -1;

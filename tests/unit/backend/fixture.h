@@ -81,6 +81,35 @@ static inline bool fixture_can(void)
 	return false;
 }
 
+/* With gVisor some things are different by nature; those tests say how. */
+static inline bool fixture_with_gvisor(void)
+{
+	const char *runtime = getenv("TEST_OCI_RUNTIME");
+
+	return runtime && strcmp(runtime, "runsc") == 0;
+}
+
+/* From here on fixtures use gVisor, if it is installed. */
+static inline bool fixture_choose_gvisor(void)
+{
+	AUTO_FREE char *runsc = proc_find("runsc");
+
+	if (!runsc) {
+		puts("# SKIP the same with runsc (gVisor): it is not installed");
+		return false;
+	}
+	setenv("TEST_OCI_RUNTIME", "runsc", 1);
+	return true;
+}
+
+/* The tests with the first runtime that works here, then with gVisor. */
+#define FIXTURE_RUN(tests, setup, teardown)                                              \
+	(cmocka_run_group_tests_name("first runtime that works", tests, setup,           \
+				     teardown) +                                         \
+	 (fixture_choose_gvisor()                                                        \
+		  ? cmocka_run_group_tests_name("runsc", tests, setup, teardown)         \
+		  : 0))
+
 /* Opens (again) the backend of the fixture. */
 static inline int fixture_open(struct fixture *f, struct err *e)
 {
@@ -204,6 +233,21 @@ static inline void fixture_remove(struct fixture *f, const char *name)
 		fail_msg("remove: %s", e.msg);
 }
 
+/* False at the end; a sandbox that says nothing for too long fails the test. */
+static inline bool fixture_more(int fd, const char *text)
+{
+	enum { SILENCE_MS = 30000 };
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int n;
+
+	do
+		n = poll(&p, 1, SILENCE_MS);
+	while (n < 0 && errno == EINTR);
+	if (n == 0)
+		fail_msg("no answer after %d ms: %.60s", SILENCE_MS, text);
+	return n > 0;
+}
+
 /* Runs shell text as root in the sandbox; its output and "[code]", to free(). */
 static inline char *fixture_sh(struct fixture *f, const char *name, const char *text)
 {
@@ -217,7 +261,7 @@ static inline char *fixture_sh(struct fixture *f, const char *name, const char *
 		fail_msg("connect: %s", e.msg);
 	assert_int_equal(io_set_nonblock(fd, false, &e), 0);
 	assert_int_equal(io_write_all(fd, text, strlen(text) + 1, &e), 0);
-	while ((n = read(fd, part, sizeof part)) > 0)
+	while (fixture_more(fd, text) && (n = read(fd, part, sizeof part)) > 0)
 		buf_add(&out, part, (size_t)n);
 	return out.p == buf_empty ? xstrdup("") : out.p;
 }

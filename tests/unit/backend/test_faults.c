@@ -241,5 +241,5 @@ int main(int argc, char **argv)
 		return 0;
 	if (argc > 1 && strcmp(argv[1], "be-killed") == 0)
 		return be_killed();
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+	return FIXTURE_RUN(tests, group_setup, group_teardown);
 }

@@ -150,11 +150,6 @@ static void a_sandbox_of_another_policy_is_told_until_it_starts_anew(void **stat
 	sandbox_info_release(&i);
 }
 
-static bool with_gvisor(void)
-{
-	return strcmp(f.conf.oci_runtime, "runsc") == 0;
-}
-
 /* With gVisor all of the sandbox ends; its files stay. */
 static void memory_beyond_the_limit_is_counted_as_an_oom_kill(void **state)
 {
@@ -167,7 +162,7 @@ static void memory_beyond_the_limit_is_counted_as_an_oom_kill(void **state)
 	(void)state;
 	assert_int_equal(f.ops->oom_kills(f.b, box, &kills, &e), 0);
 	assert_true(kills > 0);
-	if (!with_gvisor()) {
+	if (!fixture_with_gvisor()) {
 		assert_non_null(strstr(out, "137"));
 		return;
 	}
@@ -196,7 +191,7 @@ static void the_number_of_processes_is_limited(void **state)
 	AUTO_FREE char *out = NULL;
 
 	(void)state;
-	if (with_gvisor())
+	if (fixture_with_gvisor())
 		skip();
 	out = fixture_sh(&f, box,
 			 "for i in $(seq 300); do sleep 5 & done 2>&1 | grep -c -i "
@@ -329,18 +324,7 @@ int main(void)
 		cmocka_unit_test(figures),
 	};
 
-	AUTO_FREE char *runsc = proc_find("runsc");
-	int failed;
-
 	if (!fixture_can())
 		return 0;
-	failed = cmocka_run_group_tests_name("first runtime that works", tests,
-					     group_setup, group_teardown);
-	if (!runsc) {
-		puts("# SKIP the same with runsc (gVisor): it is not installed");
-		return failed;
-	}
-	setenv("TEST_OCI_RUNTIME", "runsc", 1);
-	return failed +
-	       cmocka_run_group_tests_name("runsc", tests, group_setup, group_teardown);
+	return FIXTURE_RUN(tests, group_setup, group_teardown);
 }
