@@ -437,6 +437,7 @@ void conn_turn(struct conn *n)
 	if (n->watch.fd < 0)
 		return;
 	if (n->out.failed) {
+		hear_out(n);
 		conn_close(n);
 		return;
 	}

@@ -202,17 +202,25 @@ static inline bool client_next(struct ap_msg *ret, int timeout_ms)
 	return true;
 }
 
-static inline void client_connect_only(void)
+/* A connection that the agent may not have taken yet. */
+static inline int client_dial(void)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", h.socket);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+static inline void client_greet(int fd)
+{
 	struct ap_msg m;
 
 	if (h.c.fd >= 0)
 		close(h.c.fd);
 	h.c.in.start = h.c.in.end = 0;
-	h.c.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	snprintf(a.sun_path, sizeof(a.sun_path), "%s", h.socket);
-	assert_int_equal(connect(h.c.fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	h.c.fd = fd;
 	assert_true(client_next(&m, 5000));
 	assert_int_equal(m.type, AP_HELLO);
 	h.c.hello = m.u.hello;
@@ -222,18 +230,28 @@ static inline void client_connect_only(void)
 	client_send(&m);
 }
 
-/* Connect, and resume what is given. */
-static inline void client_connect(const struct ap_offsets *o, size_t n)
+static inline void client_connect_only(void)
+{
+	client_greet(client_dial());
+}
+
+static inline void client_resume(const struct ap_offsets *o, size_t n)
 {
 	static uint8_t list[AP_PAYLOAD_MAX];
 	struct ap_msg m = {.type = AP_RESUME};
 	size_t used = 0;
 
-	client_connect_only();
 	for (size_t i = 0; i < n; i++)
 		used += ap_offsets_put(list + used, sizeof(list) - used, &o[i]);
 	m.u.resume.offsets = (struct ap_bytes){list, used};
 	client_send(&m);
+}
+
+/* Connect, and resume what is given. */
+static inline void client_connect(const struct ap_offsets *o, size_t n)
+{
+	client_connect_only();
+	client_resume(o, n);
 }
 
 static inline size_t add_string(char *data, size_t at, const char *s)

@@ -74,53 +74,6 @@ static void hello_lists_what_is_known(void **state)
 	result_free(&r);
 }
 
-/* From now on the agent runs only while we sleep. */
-static void agent_yields_to_us(void)
-{
-	const struct sched_param none = {0};
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET((size_t)sched_getcpu(), &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-	assert_int_equal(sched_setaffinity(h.pid, sizeof(one), &one), 0);
-	assert_int_equal(sched_setscheduler(h.pid, SCHED_IDLE, &none), 0);
-}
-
-static void agent_is_as_before(const cpu_set_t *all)
-{
-	const struct sched_param none = {0};
-
-	assert_int_equal(sched_setscheduler(h.pid, SCHED_OTHER, &none), 0);
-	assert_int_equal(sched_setaffinity(h.pid, sizeof(*all), all), 0);
-	assert_int_equal(sched_setaffinity(0, sizeof(*all), all), 0);
-}
-
-/* It was killed with its start in the socket, and the next one is there already. */
-static void a_start_counts_when_its_runner_died_before_it_was_read(void **state)
-{
-	const char *argv[] = {"sleep", "30", NULL};
-	struct command_spec s = {.argv = argv};
-	struct result r = {.id = next_id()};
-	struct ap_known k;
-	cpu_set_t all;
-
-	(void)state;
-	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
-	client_connect(NULL, 0);
-	sync_agent();
-	agent_yields_to_us();
-	send_start(&s, r.id);
-	client_connect(NULL, 0); /* closes the old one first */
-	agent_is_as_before(&all);
-	assert_int_equal(ap_known_next(&h.c.hello.known, &k), 1);
-	assert_true(ap_id_equal(&k.id, &r.id));
-	send_cancel(&r.id, 0);
-	await_exit(&r);
-	forget(&r.id);
-	result_free(&r);
-}
-
 static void nothing_is_sent_before_resume(void **state)
 {
 	const char *argv[] = {"echo", "x", NULL};
@@ -197,6 +150,108 @@ static void a_repeated_start_tells_what_was_not_acknowledged(void **state)
 	assert_string_equal(r.out[1], "err\n");
 	forget(&r.id);
 	result_free(&r);
+}
+
+/*
+ * On our processor and after us: the agent sees what we do until we wait for it at
+ * once. (Stopping it would not do: its epoll_wait() ends with EINTR then.)
+ */
+static void keep_agent_behind(void)
+{
+	struct sched_param none = {0};
+	cpu_set_t set;
+	int cpu = sched_getcpu();
+
+	assert_true(cpu >= 0);
+	CPU_ZERO(&set);
+	CPU_SET((size_t)cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+	assert_int_equal(sched_setaffinity(h.pid, sizeof(set), &set), 0);
+	assert_int_equal(sched_setscheduler(h.pid, SCHED_IDLE, &none), 0);
+}
+
+static void free_agent(const cpu_set_t *set)
+{
+	struct sched_param none = {0};
+
+	assert_int_equal(sched_setaffinity(0, sizeof(*set), set), 0);
+	assert_int_equal(sched_setaffinity(h.pid, sizeof(*set), set), 0);
+	assert_int_equal(sched_setscheduler(h.pid, SCHED_OTHER, &none), 0);
+}
+
+/* It waits for an event: all that was sent has been read. */
+static void await_sleep(void)
+{
+	const struct timespec t = {.tv_nsec = 1000000};
+	char path[64], line[256], state = 'R';
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)h.pid);
+	while (state != 'S') {
+		FILE *f = fopen(path, "r");
+
+		assert_non_null(f);
+		assert_non_null(fgets(line, sizeof(line), f));
+		fclose(f);
+		assert_int_equal(sscanf(strrchr(line, ')'), ") %c", &state), 1);
+		nanosleep(&t, NULL);
+	}
+}
+
+/* The agent finds the start, and behind it the end or the successor. */
+static void a_start_unread(bool evicted)
+{
+	enum { ROUNDS = 20 };
+	const char *argv[] = {"echo", "ran", NULL};
+	struct command_spec s = {.argv = argv};
+	cpu_set_t set;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	keep_agent_behind();
+	for (int i = 0; i < ROUNDS; i++) {
+		struct result r = {.id = next_id()};
+		struct ap_offsets o = stored(&r);
+		int old, next = -1;
+
+		client_connect(NULL, 0);
+		sync_agent();
+		await_sleep();
+		if (evicted)
+			next = client_dial();
+		send_start(&s, r.id);
+		old = h.c.fd;
+		h.c.fd = -1;
+		if (!evicted) {
+			close(old);
+			next = client_dial();
+		}
+		client_greet(next);
+		client_resume(&o, 1);
+		do {
+			struct ap_msg m;
+
+			assert_true(client_next(&m, 20000));
+			result_take(&r, &m);
+		} while (!r.is_ended && !r.is_gone);
+		assert_false(r.is_gone);
+		assert_string_equal(r.out[0], "ran\n");
+		if (evicted)
+			close(old);
+		forget(&r.id);
+		result_free(&r);
+	}
+	free_agent(&set);
+}
+
+static void a_start_that_is_unread_at_the_end_of_the_runner_is_done(void **state)
+{
+	(void)state;
+	a_start_unread(false);
+}
+
+static void a_start_that_is_unread_when_the_next_runner_comes_is_done(void **state)
+{
+	(void)state;
+	a_start_unread(true);
 }
 
 static void who_is_forgotten_is_gone(void **state)
@@ -457,10 +512,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hello_lists_what_is_known),
 		cmocka_unit_test(output_is_whole_over_many_reconnects),
-		cmocka_unit_test(a_start_counts_when_its_runner_died_before_it_was_read),
 		cmocka_unit_test(nothing_is_sent_before_resume),
 		cmocka_unit_test(a_repeated_start_runs_once),
 		cmocka_unit_test(a_repeated_start_tells_what_was_not_acknowledged),
+		cmocka_unit_test(a_start_that_is_unread_at_the_end_of_the_runner_is_done),
+		cmocka_unit_test(
+			a_start_that_is_unread_when_the_next_runner_comes_is_done),
 		cmocka_unit_test(who_is_forgotten_is_gone),
 		cmocka_unit_test(forget_does_not_touch_what_runs),
 		cmocka_unit_test(output_waits_for_a_runner_that_is_away),
