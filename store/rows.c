@@ -74,6 +74,7 @@ static int read_sandbox(sqlite3_stmt *st, struct store_arena *a, struct store_sa
 		.last_used_at = sqlite3_column_int64(st, 10),
 		.ttl_s = sqlite3_column_int64(st, 11),
 		.error = rows_text(a, st, 12),
+		.agent_boot = rows_text(a, st, 13),
 	};
 	return state < 0 ? -1 : 0;
 }

@@ -12,7 +12,7 @@
  */
 #define ROWS_SANDBOX                                                                     \
 	"tenant, identifier, name, backend, container_id, image, policy_fingerprint, "   \
-	"state, created_at, expires_at, last_used_at, ttl_s, error"
+	"state, created_at, expires_at, last_used_at, ttl_s, error, agent_boot"
 #define ROWS_WARM                                                                        \
 	"name, backend, container_id, image, policy_fingerprint, made_with, host_boot, " \
 	"created_at"

@@ -9,7 +9,8 @@ int store_sandbox_put(struct store *s, const struct store_sandbox *row, struct e
 	static const char sql[] =
 		"REPLACE INTO sandboxes(tenant, identifier, name, backend, container_id,"
 		" image, policy_fingerprint, state, created_at, expires_at, last_used_at,"
-		" ttl_s, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+		" ttl_s, error, agent_boot)"
+		" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 	AUTO_STMT *st = tx_write(s, sql, e);
 
 	if (!st)
@@ -19,7 +20,7 @@ int store_sandbox_put(struct store *s, const struct store_sandbox *row, struct e
 		db_text(row->policy_fingerprint),
 		db_text(words_sandbox_state[row->state]), db_int(row->created_at),
 		db_int(row->expires_at), db_int_or(row->last_used_at, 0),
-		db_int(row->ttl_s), db_text(row->error));
+		db_int(row->ttl_s), db_text(row->error), db_text(row->agent_boot));
 	return tx_run(s, st, NULL, e);
 }
 

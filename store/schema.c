@@ -202,7 +202,14 @@ static const char *const step_4[] = {
 
 	NULL,
 };
+
+static const char *const step_5[] = {
+	"ALTER TABLE sandboxes ADD COLUMN agent_boot TEXT;\n"
+	"     -- a number of its agent's process; another: it was started again\n",
+
+	NULL,
+};
 /* clang-format on */
 
-const char *const *const schema_steps[] = {step_1, step_2, step_3, step_4};
+const char *const *const schema_steps[] = {step_1, step_2, step_3, step_4, step_5};
 const int schema_step_count = (int)(sizeof schema_steps / sizeof *schema_steps);

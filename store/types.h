@@ -108,7 +108,8 @@ struct store_sandbox {
 	enum store_sandbox_state state;
 	int64_t created_at, expires_at, last_used_at;
 	int64_t ttl_s;
-	const char *error; /* why it failed, a sentence */
+	const char *error;      /* why it failed, a sentence */
+	const char *agent_boot; /* hex; NULL: its agent has not been met */
 };
 
 /* One of the warm pool: ready, and nobody's. */

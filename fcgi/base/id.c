@@ -25,9 +25,10 @@ void id_random_bytes(void *out, size_t n)
 	}
 }
 
+static const char digits[] = "0123456789abcdef";
+
 void id_hex_encode(const void *p, size_t n, char *out)
 {
-	static const char digits[] = "0123456789abcdef";
 	const unsigned char *b = p;
 	size_t i;
 
@@ -36,6 +37,15 @@ void id_hex_encode(const void *p, size_t n, char *out)
 		out[2 * i + 1] = digits[b[i] & 15];
 	}
 	out[2 * n] = '\0';
+}
+
+void id_hex_decode(const char *hex, size_t n, uint8_t *out)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		out[i] = (uint8_t)((strchr(digits, hex[2 * i]) - digits) << 4 |
+				   (strchr(digits, hex[2 * i + 1]) - digits));
 }
 
 void id_random_hex(char *out, size_t hex_len)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Random names and hexadecimal text. Randomness is getrandom(2); no other source
@@ -35,5 +36,7 @@ bool id_is_run(const char *s);
 
 /* n bytes as 2n lower-case hex digits and a NUL. */
 void id_hex_encode(const void *p, size_t n, char *out);
+/* The way back; hex must pass id_is_hex(hex, 2 * n) or begin so. */
+void id_hex_decode(const char *hex, size_t n, uint8_t *out);
 
 #endif

@@ -58,13 +58,14 @@ static void on_hello(void *arg, const struct ap_hello *h)
 	struct sandbox *sb = arg;
 	bool same = sb->has_boot && memcmp(sb->boot_id, h->boot_id, 16) == 0;
 
-	if (!sb->has_boot)
+	if (!sb->has_boot || sb->boot_restored)
 		strangers_expect(sb);
 	if (sb->has_boot && !same)
 		runs_lose_commands(sb, "the sandbox was started again while the command "
 				       "ran; its files are kept: run the command again");
 	memcpy(sb->boot_id, h->boot_id, sizeof(sb->boot_id));
 	sb->has_boot = true;
+	sb->boot_restored = false;
 	send_resume(sb);
 	end_strangers(sb, h->known);
 	agentconn_flush(sb->conn);

@@ -79,23 +79,13 @@ void run_drop(struct run *run)
 	run_free(run);
 }
 
-static void id_bytes(const char *run_id, uint8_t out[16])
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *hex = run_id + strlen("run_");
-
-	for (size_t i = 0; i < 16; i++)
-		out[i] = (uint8_t)((strchr(digits, hex[2 * i]) - digits) << 4 |
-				   (strchr(digits, hex[2 * i + 1]) - digits));
-}
-
 static struct run *run_new(const char *tenant, const char *run_id)
 {
 	struct run *run = xcalloc(1, sizeof(*run));
 
 	run->run_id = xstrdup(run_id);
 	run->tenant = xstrdup(tenant);
-	id_bytes(run_id, run->id);
+	id_hex_decode(run_id + strlen("run_"), sizeof(run->id), run->id);
 	return run;
 }
 
@@ -274,13 +264,16 @@ bool runs_keep_alive(const struct sandbox *sb)
 
 /* ---- restore */
 
-static void restore_command(struct run *run, size_t i, const struct store_command *row)
+static void restore_command(struct run *run, size_t i, const struct store_command *row,
+			    bool agent_known)
 {
 	struct command *c = &run->cmds[i];
 
 	c->status = row->status;
 	c->started_at = row->started_at;
-	c->confirmed = row->status == STORE_COMMAND_RUNNING;
+	/* Its start may have been lost with the runner that wrote this down; the agent
+	 * tells, if it is known to be the same process. */
+	c->confirmed = row->status == STORE_COMMAND_RUNNING && !agent_known;
 	for (int s = 0; s < STORE_STREAM_COUNT; s++) {
 		c->streams[s].stored = row->stored[s];
 		c->streams[s].truncated = row->truncated[s];
@@ -315,7 +308,7 @@ void runs_restore(struct runner *r, const struct store_run *row)
 	run->cmds = xcalloc(run->spec.ncommands ? run->spec.ncommands : 1,
 			    sizeof(*run->cmds));
 	for (size_t i = 0; i < row->ncommands; i++)
-		restore_command(run, i, &row->commands[i]);
+		restore_command(run, i, &row->commands[i], sb->has_boot);
 	enlist(run, sb);
 	if (run->at < run->spec.ncommands && run->cmds[run->at].confirmed)
 		run_guard_command(run);

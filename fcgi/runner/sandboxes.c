@@ -140,6 +140,7 @@ static void begin_create(struct sandbox *sb)
 		warmpool_missed(sb->r->warm);
 	set_state(sb, SANDBOX_CREATING);
 	begin_life(sb);
+	sb->has_boot = false;
 	sandbox_store(sb, STORE_SANDBOX_CREATING, NULL);
 	submit(sb, SANDBOXJOB_OPEN);
 }

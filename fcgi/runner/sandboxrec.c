@@ -6,12 +6,15 @@
 
 #include "base/auto.h"
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "runner/hash.h"
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
 #include "runner/turn.h"
+
+enum { BOOT_HEX = 2 * sizeof(((struct sandbox *)NULL)->boot_id) };
 
 static size_t slot_of(const char *tenant, const char *identifier)
 {
@@ -111,6 +114,10 @@ struct sandbox *sandbox_from_row(struct runner *r, const struct store_sandbox *r
 	sb->created_at = row->created_at;
 	sb->expires_at = row->expires_at;
 	sb->ttl_s = row->ttl_s;
+	sb->has_boot = row->agent_boot && id_is_hex(row->agent_boot, BOOT_HEX);
+	sb->boot_restored = sb->has_boot;
+	if (sb->has_boot)
+		id_hex_decode(row->agent_boot, sizeof(sb->boot_id), sb->boot_id);
 	return sb;
 }
 
@@ -200,6 +207,7 @@ bool sandbox_free_if_nothing(struct sandbox *sb)
 void sandbox_store(struct sandbox *sb, enum store_sandbox_state state, const char *error)
 {
 	struct err e = ERR_INIT;
+	char boot[BOOT_HEX + 1];
 	const struct store_sandbox row = {
 		.tenant = sb->tenant,
 		.identifier = sb->identifier,
@@ -214,8 +222,10 @@ void sandbox_store(struct sandbox *sb, enum store_sandbox_state state, const cha
 		.last_used_at = clock_now_ms(),
 		.ttl_s = sb->ttl_s,
 		.error = error,
+		.agent_boot = sb->has_boot ? boot : NULL,
 	};
 
+	id_hex_encode(sb->boot_id, sizeof(sb->boot_id), boot);
 	/* A store that fails is noticed by the commit. */
 	if (store_sandbox_put(sb->r->store, &row, &e) < 0)
 		log_error("sandbox %s: %s", sb->name, e.msg);

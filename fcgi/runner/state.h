@@ -42,7 +42,7 @@ struct stream {
 struct command {
 	enum store_command_status status;
 	int64_t started_at;
-	bool confirmed; /* the agent said STARTED, or it ran in an earlier runner */
+	bool confirmed; /* it has begun, for all we know: the agent said STARTED */
 	bool resumed;   /* RESUME named it: the agent may say GONE */
 	uint64_t oom_before;
 	bool oom_known;
@@ -111,8 +111,9 @@ struct sandbox {
 	int64_t created_at, expires_at, ttl_s;
 	int64_t leased_at; /* when expires_at was written last */
 	struct agentconn *conn;
-	uint8_t boot_id[16];
+	uint8_t boot_id[16]; /* of its agent's process */
 	bool has_boot;
+	bool boot_restored; /* an earlier runner met it, this one has not yet */
 	int64_t lost_since_mono; /* the connection broke then; 0: it is up */
 	int64_t ready_mono;      /* it is up since then */
 	int strikes;             /* connections lost while no command came to its end */

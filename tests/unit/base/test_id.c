@@ -43,6 +43,19 @@ static void only_the_exact_form_is_an_id(void **state)
 	assert_true(id_is_run("run_0123456789abcdef0123456789abcdef"));
 }
 
+static void bytes_come_back_from_their_digits(void **state)
+{
+	const uint8_t in[] = {0x00, 0x0f, 0xf0, 0x9a, 0xff};
+	uint8_t out[sizeof in];
+	char hex[2 * sizeof in + 1];
+
+	(void)state;
+	id_hex_encode(in, sizeof in, hex);
+	assert_string_equal(hex, "000ff09aff");
+	id_hex_decode(hex, sizeof in, out);
+	assert_memory_equal(in, out, sizeof in);
+}
+
 static void sha256_is_the_published_one(void **state)
 {
 	char out[SHA256_HEX_LEN + 1];
@@ -79,6 +92,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(new_ids_have_their_form_and_differ),
 		cmocka_unit_test(only_the_exact_form_is_an_id),
+		cmocka_unit_test(bytes_come_back_from_their_digits),
 		cmocka_unit_test(sha256_is_the_published_one),
 		cmocka_unit_test(the_hmac_is_the_published_one),
 	};

@@ -351,7 +351,8 @@ static inline int fake_list(struct backend *b, struct sandbox_list *ret, struct 
 		ret->v = xreallocarray(ret->v, ret->n + 1, sizeof(*ret->v));
 		ret->v[ret->n++] =
 			(struct sandbox_info){.name = xstrdup(de->d_name),
-					      .running = fake_pid(b, de->d_name) > 0,
+					      .running = fake_is_evil(de->d_name) ||
+							 fake_pid(b, de->d_name) > 0,
 					      .outdated = fake_list_outdated,
 					      .old_image = fake_list_old_image};
 	}

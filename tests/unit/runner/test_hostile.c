@@ -206,6 +206,27 @@ static void ask_and_not_listen(struct liar *a)
 			continue;
 }
 
+/* The start got lost: its runner was killed, having written down that it runs. */
+static void lose_the_start(struct liar *a, uint8_t boot)
+{
+	struct ap_msg m, gone = {.type = AP_GONE}, started = {.type = AP_STARTED};
+	struct ap_offsets o;
+
+	if (!liar_hello(a, boot) || !liar_hear(a, AP_RESUME, &m))
+		return;
+	if (ap_offsets_next(&m.u.resume.offsets, &o) <= 0) {
+		listen_on(a);
+		return;
+	}
+	gone.u.ref.id = o.id;
+	if (!liar_say(a, &gone) || !liar_hear(a, AP_START_END, &m))
+		return;
+	started.u.started.id = a->id;
+	if (liar_say(a, &started) && liar_exit(a, 0) && liar_hear(a, AP_FS_LIST, &m) &&
+	    liar_fs_end(a, m.u.fs_list.req, ENOENT))
+		listen_on(a);
+}
+
 struct lie {
 	const char *name;
 	void (*tell)(struct liar *);
@@ -248,6 +269,10 @@ static void tell_lies(const char *name, int fd, int nth)
 		ask_and_not_listen(a);
 	else if (strcmp(name, "reformed") == 0)
 		reform(a);
+	else if (strcmp(name, "deaf") == 0)
+		lose_the_start(a, 1);
+	else if (strcmp(name, "new") == 0)
+		lose_the_start(a, (uint8_t)nth);
 	free(a);
 }
 
@@ -350,6 +375,29 @@ static void a_given_up_sandbox_is_made_again_at_its_next_use(void **state)
 	rig_check_recreated(t, next, "could not be relied on");
 }
 
+static enum store_run_state killed_at_the_start(struct rig *t, const char *who)
+{
+	AUTO_FREE char *args =
+		xasprintf("{'identifier':'evil-%s','commands':[{'argv':['true']}]}", who);
+	char id[ID_RUN_LEN + 1];
+
+	rig_run(t, id, args);
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
+	rig_end(t, SIGKILL);
+	rig_start(t);
+	return rig_wait(t, id);
+}
+
+static void a_start_lost_with_its_runner_is_said_again_to_the_same_agent(void **state)
+{
+	assert_int_equal(STORE_RUN_COMPLETED, killed_at_the_start(*state, "deaf"));
+}
+
+static void what_another_agent_does_not_know_may_have_run(void **state)
+{
+	assert_int_equal(STORE_RUN_FAILED, killed_at_the_start(*state, "new"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 
 int main(void)
@@ -357,6 +405,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_lie_ends_in_a_true_sentence),
 		TEST(a_given_up_sandbox_is_made_again_at_its_next_use),
+		TEST(a_start_lost_with_its_runner_is_said_again_to_the_same_agent),
+		TEST(what_another_agent_does_not_know_may_have_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

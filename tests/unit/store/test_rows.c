@@ -129,6 +129,7 @@ static void a_sandbox_goes_through_its_states(void **state)
 
 	OK(store_sandbox_put(g->s, &s, &err));
 	s.container_id = "c1";
+	s.agent_boot = "00112233445566778899aabbccddeeff";
 	OK(store_sandbox_put(g->s, &s, &err));
 	OK(store_sandbox_set_state(g->s, T, "chat", STORE_SANDBOX_FAILED, "no disk",
 				   &err));
@@ -137,6 +138,7 @@ static void a_sandbox_goes_through_its_states(void **state)
 	rig_commit(g);
 	OK(store_sandboxes_all(g->s, &all, &err));
 	assert_int_equal(all.n, 1);
+	assert_string_equal(all.v[0].agent_boot, s.agent_boot);
 	OK(store_read_sandboxes(g->r, NULL, &seen, &err));
 	assert_int_equal(seen.n, 1);
 	assert_int_equal(seen.v[0].state, STORE_SANDBOX_FAILED);
