@@ -140,7 +140,7 @@ enum mcp_next call_await(struct mcp_call *c, int64_t timeout_ms, call_done_fn *t
 			 call_answer_fn *failed)
 {
 	c->await_timeout_ms = timeout_ms;
-	c->await_until_ms = clock_now_ms() + timeout_ms;
+	c->await_until_mono = clock_mono_ms() + timeout_ms;
 	c->on_done = then;
 	c->on_answer = failed; /* only mcp_call_fail() comes there */
 	return MCP_AWAIT_RUN;

@@ -60,8 +60,8 @@ struct mcp_call {
 	json_t *message;
 	call_done_fn *on_done;
 	int64_t await_timeout_ms;
-	int64_t await_until_ms; /* wall clock */
-	bool waits_streaming;   /* worth a stream even without a progress token */
+	int64_t await_until_mono;
+	bool waits_streaming; /* worth a stream even without a progress token */
 	struct progress progress;
 	struct buf log; /* messages for the client, a line each */
 	int64_t log_left_out;

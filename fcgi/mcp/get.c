@@ -49,7 +49,7 @@ static enum mcp_next resume(struct mcp_call *c, const struct mcp_reads *r,
 		.kind = RPC_IS_REQUEST, .method = "tools/call", .id = x->id};
 	progress_init(&c->progress, NULL);
 	c->progress.token = x->token;
-	c->progress.began_ms = clock_now_ms() - x->place; /* it goes on from there */
+	c->progress.began_mono = clock_mono_ms() - x->place; /* it goes on from there */
 	c->progress.last_ms = x->place;
 	snprintf(c->run_id, sizeof(c->run_id), "%s", x->run_id);
 	return call_advance(c, r, run_tool_resume(c, r, left > 0 ? left : 0));

@@ -225,7 +225,7 @@ enum mcp_next get_run_begin(struct mcp_call *c, const struct mcp_reads *r)
 		return no_such_run(c, rc, &e);
 	if (run_tool_ended(run))
 		return answer_now(c, r);
-	c->progress.began_ms = clock_now_ms();
+	c->progress.began_mono = clock_mono_ms();
 	c->progress.steps = json_array_size(json_object_get(run, "commands"));
 	return call_await(c, run_tool_wait_ms(c), answer_now, cannot_wait);
 }

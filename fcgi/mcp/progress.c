@@ -89,9 +89,9 @@ bool progress_note(struct progress *p, const struct store_event *ev)
 	return false;
 }
 
-int64_t progress_elapsed(struct progress *p, int64_t now_ms)
+int64_t progress_elapsed(struct progress *p, int64_t mono_ms)
 {
-	int64_t ms = now_ms - p->began_ms;
+	int64_t ms = mono_ms - p->began_mono;
 
 	p->last_ms = ms > p->last_ms ? ms : p->last_ms + 1;
 	return p->last_ms;

@@ -20,8 +20,8 @@ enum { PROGRESS_LINE_MAX = 200 };
 
 struct progress {
 	const json_t *token;               /* borrowed; NULL: none was given */
-	int64_t began_ms;                  /* wall clock */
-	int64_t last_ms;                   /* what was told last, since began_ms */
+	int64_t began_mono;                /* ms of the monotonic clock */
+	int64_t last_ms;                   /* what was told last, since began_mono */
 	int64_t step;                      /* -1: none has started */
 	size_t steps;                      /* 0: not known */
 	char line[PROGRESS_LINE_MAX + 1];  /* the latest whole line */
@@ -36,7 +36,7 @@ void progress_init(struct progress *p, const json_t *params);
 bool progress_note(struct progress *p, const struct store_event *ev);
 
 /* Milliseconds since the run began, more than at the last call. */
-int64_t progress_elapsed(struct progress *p, int64_t now_ms);
+int64_t progress_elapsed(struct progress *p, int64_t mono_ms);
 
 /* The notification, as JSON text. */
 void progress_add(struct progress *p, int64_t elapsed_ms, struct buf *b);

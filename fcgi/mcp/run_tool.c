@@ -87,7 +87,7 @@ static enum mcp_next cannot_await(struct mcp_call *c, const struct mcp_reads *r,
 /* Less than was asked for when the edge is replaced meanwhile. */
 static int64_t waited_ms(const struct mcp_call *c)
 {
-	int64_t left = c->await_until_ms - clock_now_ms();
+	int64_t left = c->await_until_mono - clock_mono_ms();
 
 	return left > 0 && left < c->await_timeout_ms ? c->await_timeout_ms - left
 						      : c->await_timeout_ms;
@@ -198,7 +198,7 @@ enum mcp_next run_tool_accepted(struct mcp_call *c, const struct mcp_reads *r,
 	AUTO_BUF words = BUF_INIT(WORDS_MAX);
 	AUTO_JSON *handle = NULL;
 
-	c->progress.began_ms = clock_now_ms();
+	c->progress.began_mono = clock_mono_ms();
 	c->progress.steps = json_array_size(json_object_get(c->args, "commands"));
 	if (c->as_task)
 		return answer_task(c, r);

@@ -51,10 +51,18 @@ static bool can_resume(const struct mcp_call *c)
 	       (!c->progress.token || short_enough(c->progress.token));
 }
 
+/* In an event id: another process, or one after a restart, goes on by it. */
+static int64_t until_wall(const struct mcp_call *c)
+{
+	if (c->await_until_mono == 0)
+		return 0;
+	return clock_now_ms() + c->await_until_mono - clock_mono_ms();
+}
+
 static void add_id(struct mcp_call *c, int64_t place, struct buf *b)
 {
 	struct eventid x = {.place = place,
-			    .until_ms = c->await_until_ms,
+			    .until_ms = until_wall(c),
 			    .id = c->msg.id,
 			    .token = c->progress.token};
 
@@ -83,7 +91,7 @@ void mcp_call_head(struct mcp_call *c, struct buf *b)
 		buf_printf(b, "event: endpoint\ndata: %s?sessionId=%s\n\n",
 			   c->server->mcp_path, c->session_id);
 	} else if (can_resume(c)) {
-		add_id(c, progress_elapsed(&c->progress, clock_now_ms()), b);
+		add_id(c, progress_elapsed(&c->progress, clock_mono_ms()), b);
 		buf_printf(b, "retry: %d\ndata: \n\n", RETRY_MS);
 	} else if (c->version->resumes) {
 		buf_printf(b, "retry: %d\n\n", RETRY_MS);
@@ -125,7 +133,7 @@ static void flush_log_lines(struct mcp_call *c, struct buf *b)
 void mcp_call_progress(struct mcp_call *c, struct buf *b)
 {
 	AUTO_BUF text = BUF_INIT(64 * 1024);
-	int64_t place = progress_elapsed(&c->progress, clock_now_ms());
+	int64_t place = progress_elapsed(&c->progress, clock_mono_ms());
 
 	flush_log(c, b);
 	if (!c->progress.token)
@@ -143,7 +151,7 @@ void mcp_call_progress_line(struct mcp_call *c, struct buf *b)
 		return;
 	if (b->len > 0)
 		buf_puts(b, "\n");
-	progress_add(&c->progress, progress_elapsed(&c->progress, clock_now_ms()), b);
+	progress_add(&c->progress, progress_elapsed(&c->progress, clock_mono_ms()), b);
 }
 
 void mcp_call_last_lines(struct mcp_call *c, struct buf *b)

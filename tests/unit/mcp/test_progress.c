@@ -82,7 +82,7 @@ static void long_lines_and_odd_tokens_stay_bounded(void **state)
 
 static void progress_only_grows(void **state)
 {
-	struct progress p = {.began_ms = 1000, .last_ms = -1};
+	struct progress p = {.began_mono = 1000, .last_ms = -1};
 
 	(void)state;
 	assert_int_equal(progress_elapsed(&p, 1000), 0);
