@@ -22,18 +22,6 @@ static char *without_slash(const char *url)
 	return xstrndup(n ? url : "", n);
 }
 
-static struct runspec_limits limits_of(const struct conf *c)
-{
-	return (struct runspec_limits){
-		.max_commands = c->max_commands,
-		.max_ttl_s = c->max_ttl_s,
-		.default_ttl_s = c->default_ttl_s,
-		.default_timeout_ms = c->default_command_timeout_ms,
-		.default_await_timeout_ms = c->default_await_timeout_ms,
-		.default_await = c->default_await_completion,
-	};
-}
-
 enum list_form server_list_form(const struct mcp_version *v)
 {
 	if (v->era == MCP_MODERN)
@@ -98,7 +86,7 @@ int mcp_server_new(const struct conf *c, struct mcp_server **ret, struct err *e)
 	s->await_max_ms = c->await_answer_max_ms;
 	s->task_after_ms = c->await_task_after_ms;
 	s->run_kept_ms = c->max_run_age_s * 1000;
-	s->limits = limits_of(c);
+	s->limits = runspec_limits_of(c);
 	s->results = (struct result_limits){.images = c->result_images_max,
 					    .image_bytes = c->result_image_max_bytes,
 					    .links = c->result_links_max};

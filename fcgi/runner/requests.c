@@ -77,7 +77,7 @@ static int on_cancel(struct runner *r, struct replyto to, const json_t *body,
 static int parse_ref(struct runner *r, const json_t *body, bool with_ttl,
 		     struct sandbox_ref *ref, struct err *e)
 {
-	struct runspec_limits lim = runrows_limits(r->conf);
+	struct runspec_limits lim = runspec_limits_of(r->conf);
 
 	return sandboxref_parse(json_object_get(body, "args"), with_ttl, &lim, ref, e);
 }

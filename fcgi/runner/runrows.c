@@ -8,18 +8,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-struct runspec_limits runrows_limits(const struct conf *c)
-{
-	return (struct runspec_limits){
-		.max_commands = c->max_commands,
-		.max_ttl_s = c->max_ttl_s,
-		.default_ttl_s = c->default_ttl_s,
-		.default_timeout_ms = c->default_command_timeout_ms,
-		.default_await_timeout_ms = c->default_await_timeout_ms,
-		.default_await = c->default_await_completion,
-	};
-}
-
 static char *dump(json_t *owned)
 {
 	char *text = json_dumps(owned, JSON_COMPACT);

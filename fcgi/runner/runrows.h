@@ -11,6 +11,4 @@ int runrows_insert(struct store *s, const struct run *run, const struct sandbox 
 /* What was asked for, out of the rows that runrows_insert() made. */
 void runrows_spec(const struct store_run *row, struct run_spec *ret);
 
-struct runspec_limits runrows_limits(const struct conf *c);
-
 #endif

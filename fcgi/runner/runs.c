@@ -180,7 +180,7 @@ static int accept_new(struct runner *r, const struct run_request *q, struct run 
 int runs_accept(struct runner *r, const struct run_request *q, struct err *e)
 {
 	struct run *run = runs_find(r, q->run_id);
-	struct runspec_limits lim = runrows_limits(r->conf);
+	struct runspec_limits lim = runspec_limits_of(r->conf);
 	int rc;
 
 	if (run && strcmp(run->tenant, q->tenant) != 0)

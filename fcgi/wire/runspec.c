@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "conf/conf.h"
 #include "wire/args.h"
 #include "wire/envlist.h"
 
@@ -444,6 +445,18 @@ int runspec_parse(const json_t *args, const struct runspec_limits *lim,
 	*ret = s;
 	s = (struct run_spec){.identifier = NULL};
 	return 0;
+}
+
+struct runspec_limits runspec_limits_of(const struct conf *c)
+{
+	return (struct runspec_limits){
+		.max_commands = c->max_commands,
+		.max_ttl_s = c->max_ttl_s,
+		.default_ttl_s = c->default_ttl_s,
+		.default_timeout_ms = c->default_command_timeout_ms,
+		.default_await_timeout_ms = c->default_await_timeout_ms,
+		.default_await = c->default_await_completion,
+	};
 }
 
 void runspec_release(struct run_spec *s)

@@ -25,6 +25,8 @@ struct runspec_limits {
 	int64_t default_await_timeout_ms;
 	bool default_await;
 };
+struct conf;
+struct runspec_limits runspec_limits_of(const struct conf *c);
 
 struct command_spec {
 	char *shell;        /* exactly one of shell and argv is not NULL */
