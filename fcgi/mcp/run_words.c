@@ -97,11 +97,19 @@ static void add_sentence(struct buf *b, const char *s)
 		buf_printf(b, "%s\n", s);
 }
 
-static void add_notes(struct buf *b, const json_t *c)
+/* A canceled command's reason is "canceled: " and the run's error. */
+static bool is_told_by_run(const json_t *c, const char *error)
+{
+	return is(c, "state", "canceled") && *error &&
+	       str_ends(text_at(c, "reason"), error);
+}
+
+static void add_notes(struct buf *b, const json_t *c, const char *error)
 {
 	int64_t left = int_at(c, "background_left");
 
-	add_sentence(b, text_at(c, "reason"));
+	if (!is_told_by_run(c, error))
+		add_sentence(b, text_at(c, "reason"));
 	if (left > 0)
 		buf_printf(b, "%" PRId64 " background process%s of it still run%s\n",
 			   left, left == 1 ? "" : "es", left == 1 ? "s" : "");
@@ -222,7 +230,7 @@ static void add_commands(struct buf *b, const json_t *run)
 			add_outcome(b, c);
 			buf_puts(b, "\n");
 		}
-		add_notes(b, c);
+		add_notes(b, c, text_at(run, "error"));
 		add_stream(b, c, "stderr", max);
 		add_stream(b, c, "stdout", max);
 	}
@@ -299,6 +307,11 @@ static void add_head(struct buf *b, const json_t *run)
 	const json_t *commands = json_object_get(run, "commands");
 	size_t n = json_array_size(commands);
 
+	/* "canceled by ..." says the state too */
+	if (n == 1 && str_starts(text_at(run, "error"), text_at(run, "state"))) {
+		buf_printf(b, "%s\n", text_at(run, "error"));
+		return;
+	}
 	buf_puts(b, text_at(run, "state"));
 	if (n > 1) {
 		buf_printf(b, ": %zu of %zu commands completed",

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "base/utf8.h"
 
 static const char *program(const struct command_spec *c)
@@ -137,7 +138,9 @@ void verdict_of(const struct verdict_input *in, struct store_command *out,
 				 : "; give a larger timeout_ms, or split the work");
 	} else if (in->cancel_reason && out->status != STORE_COMMAND_COMPLETED) {
 		out->status = STORE_COMMAND_CANCELED;
-		snprintf(reason, VERDICT_REASON_MAX, "canceled: %s", in->cancel_reason);
+		snprintf(reason, VERDICT_REASON_MAX, "%s%s",
+			 str_starts(in->cancel_reason, "canceled") ? "" : "canceled: ",
+			 in->cancel_reason);
 	}
 	utf8_settle(reason); /* names in it were cut to fit */
 	out->reason = reason[0] ? reason : NULL;

@@ -50,6 +50,17 @@ static const struct {
 	{"{'state':'canceled','error':'the sandbox was deleted',"
 	 "'commands':[{'state':'canceled'}]}",
 	 "canceled\nthe sandbox was deleted\n"},
+	{"{'state':'canceled','error':'the sandbox was deleted','commands':[{'state':"
+	 "'canceled','reason':'canceled: the sandbox was deleted'}]}",
+	 "canceled\nthe sandbox was deleted\n"},
+	{"{'state':'canceled','error':'canceled in the database','commands':[{'state':"
+	 "'canceled','reason':'canceled: canceled in the database'}]}",
+	 "canceled in the database\n"},
+	{"{'state':'canceled','error':'canceled in the database','commands':[{'state':"
+	 "'canceled','reason':'canceled: canceled in the database','shell':'a'},"
+	 "{'state':'queued','shell':'b'}]}",
+	 "canceled: 0 of 2 commands completed\ncanceled in the database\n"
+	 "commands[0] a: canceled\ncommands[1] b: not run\n"},
 	{"{'state':'failed','commands':[{'state':'completed','exit_code':0,"
 	 "'shell':'cd /tmp\\nmake'},{'state':'failed','exit_code':2,"
 	 "'argv':['make','test'],'stderr':'no\\n','background_left':1},"
