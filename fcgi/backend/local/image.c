@@ -174,15 +174,9 @@ static int sync_tree(const char *path, struct err *e)
 	return fd < 0 || syncfs(fd) < 0 ? err_sys(e, "sync %s", path) : 0;
 }
 
-static int build_tree(const struct conf *c, struct build *b, const char *final,
-		      struct err *e)
+static int make_tree(const struct conf *c, struct build *b, const char *final,
+		     struct err *e)
 {
-	AUTO_FREE char *tool = proc_find("mmdebstrap");
-
-	if (!tool)
-		return err_set(e, ERR_BACKEND,
-			       "the root file system of the sandboxes is made with "
-			       "mmdebstrap: install the package mmdebstrap");
 	b->progress(b->arg, BACKEND_WAITING,
 		    "making the root file system of the sandboxes (once; about half "
 		    "a minute and 400 MB)");
@@ -196,6 +190,23 @@ static int build_tree(const struct conf *c, struct build *b, const char *final,
 		return err_sys(e, "rename to %s", final);
 	b->progress(b->arg, BACKEND_WAITING, "the root file system is ready");
 	return 0;
+}
+
+/* One that failed, or was stopped, leaves nothing. */
+static int build_tree(const struct conf *c, struct build *b, const char *final,
+		      struct err *e)
+{
+	AUTO_FREE char *tool = proc_find("mmdebstrap");
+	struct err ignored = ERR_INIT;
+
+	if (!tool)
+		return err_set(e, ERR_BACKEND,
+			       "the root file system of the sandboxes is made with "
+			       "mmdebstrap: install the package mmdebstrap");
+	if (make_tree(c, b, final, e) == 0)
+		return 0;
+	io_rmtree(b->target, &ignored);
+	return -1;
 }
 
 /* base/rootfs -> folder, replaced at once; for people who look, and for imports. */
@@ -222,7 +233,7 @@ static int ensure_default(const struct conf *c, const char *base, struct build *
 	b->sources = aptsource_list(suite, c->rootfs_mirror);
 	folder = recipe(b);
 	final = xasprintf("%s/%s", base, folder);
-	aside = xasprintf("%s/.new", base);
+	aside = xasprintf("%s/" IMAGE_ASIDE, base);
 	b->target = aside;
 	if ((io_exists(final) || build_tree(c, b, final, e) == 0) &&
 	    point_rootfs(base, folder, e) == 0) {

@@ -10,8 +10,9 @@
  * The default image is made with mmdebstrap from the distribution's packages, in
  * a folder named by its recipe ("r-<hash>"): a changed recipe makes another one,
  * and sandboxes that have files keep the tree they began with. It is made aside
- * and renamed when whole, so a crash leaves none half made.
+ * and renamed when whole, so a crash leaves none half made, only the one aside.
  */
+#define IMAGE_ASIDE ".new"
 
 /* Makes it if it is missing; *ret = "<image>/<folder>", relative to images/. */
 int image_ensure(const struct conf *c, backend_progress_fn *progress, void *arg,

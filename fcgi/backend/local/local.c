@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backend/local/box.h"
+#include "backend/local/image.h"
 #include "backend/local/runtime.h"
 #include "backend/local/setup.h"
 #include "backend/local/trash.h"
@@ -446,10 +447,15 @@ static bool is_image_used(struct local *l, const char *image)
 	return used;
 }
 
-/*
- * Trees of earlier recipes that no sandbox lies on any more. An images folder
- * that is a link is shared with others, and not ours to clear.
- */
+/* Of an earlier recipe, with no sandbox on it any more, or left half made by a crash. */
+static bool is_rest(struct local *l, const char *name, const char *image)
+{
+	if (strcmp(name, IMAGE_ASIDE) == 0)
+		return true;
+	return strncmp(name, "r-", 2) == 0 && !is_image_used(l, image);
+}
+
+/* An images folder that is a link is shared with others, and not ours to clear. */
 static void prune_images(struct local *l)
 {
 	AUTO_FREE char *images = xasprintf("%s/images", l->conf->data_dir);
@@ -466,7 +472,7 @@ static void prune_images(struct local *l)
 		AUTO_FREE char *path = xasprintf("%s/%s", images, image);
 		struct err e = ERR_INIT;
 
-		if (strncmp(names[i]->d_name, "r-", 2) == 0 && !is_image_used(l, image) &&
+		if (is_rest(l, names[i]->d_name, image) &&
 		    trash_put(l->trash, path, &e) < 0)
 			l->progress(l->progress_arg, BACKEND_NOBODY, e.msg);
 		free(names[i]);

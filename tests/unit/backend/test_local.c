@@ -282,6 +282,31 @@ static void a_sandbox_that_ended_by_itself_leaves_no_group_at_the_close(void **s
 	assert_int_equal(fixture_open(&f, &e), 0);
 }
 
+/* With an images folder of its own, whose image is the shared one. */
+static void trees_left_by_a_crash_or_an_old_recipe_go_at_the_start(void **state)
+{
+	AUTO_FREE char *images = xasprintf("%s/images", f.conf.data_dir);
+	AUTO_FREE char *half = xasprintf("%s/default/.new/usr", images);
+	AUTO_FREE char *old = xasprintf("%s/default/r-0123456789ab", images);
+	AUTO_FREE char *own = xasprintf("%s/own", images);
+	struct err e = ERR_INIT;
+
+	(void)state;
+	f.ops->close(f.b);
+	f.b = NULL;
+	assert_int_equal(unlink(images), 0);
+	assert_int_equal(io_mkdirs(half, 0755, &e), 0);
+	assert_int_equal(io_mkdirs(old, 0755, &e), 0);
+	assert_int_equal(symlink("../../images/default", own), 0);
+	free(f.conf.image);
+	f.conf.image = xstrdup("own");
+	if (fixture_open(&f, &e) < 0)
+		fail_msg("%s", e.msg);
+	*strrchr(half, '/') = '\0';
+	assert_false(io_exists(half));
+	assert_false(io_exists(old));
+}
+
 static void figures(void **state)
 {
 	enum { ROUNDS = 5 };
@@ -322,6 +347,7 @@ int main(void)
 		cmocka_unit_test(
 			a_sandbox_that_ended_by_itself_leaves_no_group_at_the_close),
 		cmocka_unit_test(figures),
+		cmocka_unit_test(trees_left_by_a_crash_or_an_old_recipe_go_at_the_start),
 	};
 
 	if (!fixture_can())
