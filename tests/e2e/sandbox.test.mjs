@@ -6,6 +6,10 @@ import os from "node:os";
 import { after, before, test } from "node:test";
 import { Server, run } from "./rig.mjs";
 
+// gVisor counts its own threads and ends as a whole where the kernel refuses it
+// something (docs/security.md); its files stay, and the next run starts it again.
+const gvisor = JSON.parse(process.env.MCP_TEST_ENV ?? "{}").OCI_RUNTIME === "runsc";
+const inOneCommand = { skip: gvisor && "with gVisor the whole sandbox ends" };
 let server, client;
 
 before(async () => {
@@ -82,12 +86,13 @@ test("a script of megabytes runs", async () => {
 
 test("a fork bomb meets the pids limit; ended by its time, it leaves the sandbox usable", async () => {
 	const c = await one({ shell: "f() { f | f; }; f", timeout_ms: 2000 }, {}, "bomb");
-	assert.equal(c.status, "timed_out");
+	if (gvisor) assert.ok(["timed_out", "failed"].includes(c.status) && c.reason, JSON.stringify(c));
+	else assert.equal(c.status, "timed_out");
 	const { stdout, stderr, reason } = await one("echo ok", {}, "bomb");
 	assert.deepEqual({ stdout, stderr, reason }, { stdout: "ok\n", stderr: "", reason: null });
 });
 
-test("a time-out at the limit of processes names it", async () => {
+test("a time-out at the limit of processes names it", inOneCommand, async () => {
 	const fill = ["import os, time", "while True:", " try:", "  if os.fork() == 0: time.sleep(60); os._exit(0)",
 		" except OSError: time.sleep(0.1)"].join("\n");
 	const c = await one({ argv: ["python3", "-c", fill], timeout_ms: 3000 }, {}, "full");
@@ -97,7 +102,7 @@ test("a time-out at the limit of processes names it", async () => {
 	assert.match((await one({ shell: "sleep 9", timeout_ms: 200 }, {}, "full")).reason, /larger timeout_ms/);
 });
 
-test("a fork bomb that lives on in the background is named as the reason, restart helps", async () => {
+test("a fork bomb that lives on in the background is named as the reason, restart helps", inOneCommand, async () => {
 	// Every process fills each place that becomes free, so there is none for a command.
 	const bomb = ["import os, time", "def fill():", " while True:",
 		"  try: os.fork()", "  except OSError: time.sleep(0.005)",
@@ -110,10 +115,10 @@ test("a fork bomb that lives on in the background is named as the reason, restar
 	await client.callTool({ name: "delete_sandbox", arguments: { identifier: "bomb" } });
 });
 
-test("filling memory ends the command, not the sandbox", async () => {
+test("filling memory ends the command, or with gVisor the sandbox, and says so", async () => {
 	const c = await one({ argv: ["python3", "-c", "x = bytearray(4 << 30); print(len(x))"], allow_failure: true, timeout_ms: 60000 });
 	assert.equal(c.status, "failed");
-	assert.equal(c.oom, true);
+	if (!gvisor) assert.equal(c.oom, true);
 	assert.match(c.reason, /memory/);
 	assert.equal((await one("echo ok")).stdout, "ok\n");
 });
@@ -138,7 +143,11 @@ test("sandboxes do not see each other or the host", async () => {
 	assert.notEqual((await one({ shell: "cat /workspace/secret", allow_failure: true })).exit_code, 0);
 	const c = await one("ls /proc | grep -c '^[0-9]'", { as_user: "root" });
 	assert.ok(Number(c.stdout) < 20);
-	assert.notEqual((await one({ shell: "ls /run/mcp-sandboxd; cat /proc/1/environ", allow_failure: true })).exit_code, 0);
+	assert.notEqual((await one({ shell: "ls /run/mcp-sandboxd", allow_failure: true })).exit_code, 0);
+	const environ = await one({ shell: "tr '\\0' '\\n' </proc/1/environ", allow_failure: true });
+	// gVisor lets everybody read it: there is nothing in it.
+	if (gvisor) assert.doesNotMatch(environ.stdout, /^(?!PATH=|HOME=|TERM=)./m);
+	else assert.notEqual(environ.exit_code, 0);
 	await client.callTool({ name: "delete_sandbox", arguments: { identifier: "other" } });
 });
 
