@@ -114,6 +114,17 @@ async function cold(client, spawned) {
 		`${ms(p50)} = ${docker ? times(p50, docker) + " docker run" : times(p50, spawned.p50_us) + " posix_spawn"}`,
 		docker ? "<= 0.35 x docker run" : "(no docker engine to compare with)",
 		docker ? p50 <= 0.35 * docker : undefined);
+	await crowd("", client);
+}
+
+// Many first calls at the same moment.
+async function crowd(name, client) {
+	const ids = Array.from({ length: quick ? 10 : 50 }, (_, i) => `crowd-${i}`);
+	const start = process.hrtime.bigint();
+	await Promise.all(ids.map((id) => run(client, id, [{ argv: ["true"] }])));
+	const all = Number(process.hrtime.bigint() - start) / 1000;
+	row(`${name}${ids.length} sandboxes created at once`, `${ms(all)}, ${ms(all / ids.length)} each`);
+	await Promise.all(ids.map((identifier) => client.callTool({ name: "delete_sandbox", arguments: { identifier } })));
 }
 
 // First calls of new identifiers, each when one of the pool stands ready.
@@ -337,7 +348,7 @@ try {
 if (wants("pool")) await warmPool("", {});
 if (wants("kept")) await kept();
 if (wants("idle")) await idle();
-const lib = { row, ms, times, median, tool, warmFile, warmPool, syncMs, quick };
+const lib = { row, ms, times, median, tool, warmFile, warmPool, crowd, syncMs, quick };
 if (wants("docker")) await docker(lib, spawned);
 // Only when it is asked for: its cluster takes minutes to build.
 if (only.includes("kubernetes")) await kubernetes(lib, spawned);

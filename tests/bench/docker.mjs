@@ -51,7 +51,7 @@ async function timed(n, each) {
 
 const remove = (client, identifier) => client.callTool({ name: "delete_sandbox", arguments: { identifier } });
 
-// lib: {row, ms, times, median, tool, warmFile, warmPool, syncMs, quick}
+// lib: {row, ms, times, median, tool, warmFile, warmPool, crowd, syncMs, quick}
 export async function docker(lib, spawned) {
 	const { row, ms, times, median, tool, quick } = lib;
 	const engine = await Engine.start();
@@ -76,10 +76,7 @@ export async function docker(lib, spawned) {
 			const plain = median(dockerRun(engine, n));
 			row("docker: new sandbox with its first command, p50", `${ms(cold)} = ${times(cold, plain)} docker run (${ms(plain)})`);
 			for (let i = 0; i < n; i++) await remove(client, `cold-${i}`);
-			const crowd = Array.from({ length: quick ? 10 : 50 }, (_, i) => `crowd-${i}`);
-			const [all] = await timed(1, () => Promise.all(crowd.map((id) => run(client, id, [{ argv: ["true"] }]))));
-			row(`docker: ${crowd.length} sandboxes created at once`, `${ms(all)}, ${ms(all / crowd.length)} each`);
-			await Promise.all(crowd.map((id) => remove(client, id)));
+			await lib.crowd("docker: ", client);
 			const make = "mkdir -p /artifacts/d && cd /artifacts/d && for i in $(seq 10000); do echo $i > f$i; done";
 			const first = lib.syncMs(await run(client, "bench", [make]));
 			const again = lib.syncMs(await run(client, "bench", ["echo changed > /artifacts/d/f1"]));
