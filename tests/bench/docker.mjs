@@ -85,7 +85,7 @@ export async function docker(lib, spawned) {
 			await client.close();
 			await server.stop({ check: false });
 		}
-		await lib.warmPool("docker: ", engine.env);
+		await lib.warmPool("docker: ", engine.env, spawned);
 		await checkLeft(engine);
 	} finally {
 		await engine.stop();

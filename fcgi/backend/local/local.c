@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backend/local/box.h"
+#include "backend/local/cglimits.h"
 #include "backend/local/image.h"
 #include "backend/local/runtime.h"
 #include "backend/local/setup.h"
@@ -47,18 +48,53 @@ static char *agent_folder(const struct local *l, const char *name)
 	return xasprintf("%s/%s/agent", l->sandboxes_dir, name);
 }
 
-static int local_connect(struct backend *b, const char *name, int *ret_fd, struct err *e)
+/*
+ * gVisor's own threads, and those that stand for the sandbox's processes, are
+ * counted with them; without room for one of its own it ends, and all with it.
+ */
+static int64_t gvisor_pids(int64_t pids)
 {
-	struct local *l = local_of(b);
+	return pids > 0 ? 64 + 4 * pids : pids;
+}
+
+/* The configuration may have been changed since it was started. */
+static void fit_limits(const struct local *l, const char *name)
+{
+	const struct conf *c = l->conf;
+	const bool gvisor = runtime_is_gvisor(l->runtime);
+	const struct cglimits want = {.cpu_cores = c->default_cpu_cores,
+				      .memory_mb = c->default_memory_mb,
+				      .pids = gvisor ? gvisor_pids(c->default_pids)
+						     : c->default_pids};
+	AUTO_FREE char *words = NULL;
+	struct err e = ERR_INIT;
+
+	if (cglimits_fit(&l->cgroups, name, &want, &e) == 0)
+		return;
+	words = xasprintf("%s keeps a limit that it was started with: %s", name, e.msg);
+	l->progress(l->progress_arg, BACKEND_NOBODY, words);
+}
+
+static int connect_agent(const struct local *l, const char *name, int *ret_fd,
+			 struct err *e)
+{
 	AUTO_FREE char *folder = agent_folder(l, name);
 	AUTO_FREE char *group = xasprintf("%s/%s", l->cgroups.parent, name);
 	struct agentsock_own own = {folder, AGENT_SOCKET, group};
 
-	if (check_name(name, e) < 0)
-		return -1;
 	if (!runtime_is_gvisor(l->runtime))
 		return agentsock_connect(l->agents_fd, name, ret_fd, e);
 	return agentsock_own_connect(&own, ret_fd, e);
+}
+
+static int local_connect(struct backend *b, const char *name, int *ret_fd, struct err *e)
+{
+	struct local *l = local_of(b);
+
+	if (check_name(name, e) < 0 || connect_agent(l, name, ret_fd, e) < 0)
+		return -1;
+	fit_limits(l, name);
+	return 0;
 }
 
 /* Ends what may run under that name and forgets it; the files stay. */
@@ -118,15 +154,6 @@ static int local_remove(struct backend *b, const char *name, bool *ret_existed,
 		return -1;
 	*ret_existed = true;
 	return 0;
-}
-
-/*
- * gVisor's own threads, and those that stand for the sandbox's processes, are
- * counted with them; without room for one of its own it ends, and all with it.
- */
-static int64_t gvisor_pids(int64_t pids)
-{
-	return pids > 0 ? 64 + 4 * pids : pids;
 }
 
 static int write_config(const struct local *l, const struct sandbox_spec *spec,

@@ -94,10 +94,9 @@ static int load_policy(struct local *l, struct err *e)
 		return -1;
 	l->seccomp_text = json_dumps(profile, JSON_COMPACT);
 	json_decref(profile);
-	buf_printf(&text, "%s %d %llx %g %lld %lld ", c->network_mode,
-		   c->no_new_privileges, (unsigned long long)l->caps.bits,
-		   c->default_cpu_cores, (long long)c->default_memory_mb,
-		   (long long)c->default_pids);
+	/* Not the limits: those are set anew while it runs. */
+	buf_printf(&text, "%s %d %llx ", c->network_mode, c->no_new_privileges,
+		   (unsigned long long)l->caps.bits);
 	buf_puts(&text, l->seccomp_text);
 	sha256_hex(text.p, text.len, hex);
 	l->fingerprint = xstrndup(hex, 16);

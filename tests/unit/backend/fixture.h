@@ -157,7 +157,10 @@ static inline void fixture_conf(struct fixture *f, char *data_dir, const char *i
 		.agent_path = xasprintf("%s/agent.py", data_dir),
 		.rootfs_mirror = xstrdup(""),
 		.rootfs_suite = xstrdup(""),
-		.uid_base = 1879048192};
+		.uid_base = 1879048192,
+		.default_cpu_cores = 1,
+		.default_memory_mb = 512,
+		.default_pids = 128};
 }
 
 static inline void fixture_init(struct fixture *f, const char *network)
@@ -214,9 +217,9 @@ static inline void fixture_create(struct fixture *f, const char *name, bool fres
 	struct sandbox_spec spec = {.name = name,
 				    .identifier = name,
 				    .tenant = "default",
-				    .cpu_cores = 1,
-				    .memory_mb = 512,
-				    .pids = 128,
+				    .cpu_cores = f->conf.default_cpu_cores,
+				    .memory_mb = f->conf.default_memory_mb,
+				    .pids = f->conf.default_pids,
 				    .fresh = fresh};
 	struct err e = ERR_INIT;
 

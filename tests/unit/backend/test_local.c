@@ -150,6 +150,46 @@ static void a_sandbox_of_another_policy_is_told_until_it_starts_anew(void **stat
 	sandbox_info_release(&i);
 }
 
+/* What a file of its control group says, on whichever version. */
+static char *limit_of_group(const char *v1, const char *v2)
+{
+	AUTO_FREE char *find = xasprintf(
+		"cat $(find /sys/fs/cgroup -path '*-%s/%s/%s' -o -path '*-%s/%s/%s')",
+		f.instance, box, v1, f.instance, box, v2);
+	const char *argv[] = {"sh", "-c", find, NULL};
+
+	return fixture_host(argv);
+}
+
+static void changed_limits_reach_a_sandbox_that_runs(void **state)
+{
+	struct sandbox_list l = {0};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	f.ops->close(f.b);
+	f.b = NULL;
+	f.conf.default_memory_mb = 400;
+	f.conf.default_pids = 100;
+	assert_int_equal(fixture_open(&f, &e), 0);
+	assert_int_equal(f.ops->list(f.b, &l, &e), 0);
+	assert_false(l.v[0].outdated);
+	sandbox_list_release(&l);
+	{
+		AUTO_FREE char *out = fixture_sh(&f, box, "cat /root/x");
+		AUTO_FREE char *memory =
+			limit_of_group("memory.limit_in_bytes", "memory.max");
+		AUTO_FREE char *pids = limit_of_group("pids.max", "pids.max");
+
+		assert_string_equal(out, "kept\n[0]");
+		assert_int_equal(strtoll(memory, NULL, 10), INT64_C(400) << 20);
+		assert_int_equal(strtoll(pids, NULL, 10),
+				 fixture_with_gvisor() ? 464 : 100);
+	}
+	f.conf.default_memory_mb = 512;
+	f.conf.default_pids = 128;
+}
+
 /* With gVisor all of the sandbox ends; its files stay. */
 static void memory_beyond_the_limit_is_counted_as_an_oom_kill(void **state)
 {
@@ -339,6 +379,7 @@ int main(void)
 		cmocka_unit_test(a_state_that_cannot_be_read_costs_no_files),
 		cmocka_unit_test(
 			a_sandbox_of_another_policy_is_told_until_it_starts_anew),
+		cmocka_unit_test(changed_limits_reach_a_sandbox_that_runs),
 		cmocka_unit_test(memory_beyond_the_limit_is_counted_as_an_oom_kill),
 		cmocka_unit_test(as_many_processes_as_allowed_can_run),
 		cmocka_unit_test(the_number_of_processes_is_limited),
