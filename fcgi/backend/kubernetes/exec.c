@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/kubernetes/exec.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +16,6 @@ enum {
 	FIRST_BYTES_MAX = 256 * 1024,
 	HEAD_MAX = 32 * 1024,
 	PATH_BYTES = 8192,
-	TRIES = 4, /* a program that has just been started may not listen yet */
-	PAUSE_MS = 50,
 };
 
 /* A stream: the pump's codec state, and whom to tell of its end. */
@@ -172,13 +169,15 @@ static int ended_early(struct stream *s, const struct kube_exec *x, struct err *
 	return -1;
 }
 
-static int open_once(struct kube_api *a, struct pump *p, const struct kube_exec *x,
-		     int *ret_fd, struct err *e)
+int kube_exec_open(struct kube_api *a, struct pump *p, const struct kube_exec *x,
+		   int *ret_fd, struct err *e)
 {
 	AUTO_BUF ready = BUF_INIT(FIRST_BYTES_MAX);
 	struct pump_stream ps = {.codec = &codec, .ready = &ready};
 	struct stream *s;
 
+	if (x->status)
+		*x->status = (struct kube_status){0};
 	if (dial(a, x, &ps.hijack, e) < 0)
 		return -1;
 	s = xcalloc(1, sizeof *s);
@@ -192,35 +191,4 @@ static int open_once(struct kube_api *a, struct pump *p, const struct kube_exec 
 	hijack_close(ps.hijack);
 	stream_free(s);
 	return -1;
-}
-
-/* The program ran and said that it cannot yet: the only end a repeat can mend. */
-static bool may_come_later(const struct kube_status *s)
-{
-	return s->reason == KUBE_EXIT;
-}
-
-int kube_exec_open(struct kube_api *a, struct pump *p, const struct kube_exec *x,
-		   int *ret_fd, struct err *e)
-{
-	struct kube_status status = {0};
-	struct kube_exec once = *x;
-	struct err why = ERR_INIT;
-	int i, rc = -1;
-
-	once.status = &status;
-	for (i = 0; i < TRIES && rc < 0; i++) {
-		if (i > 0) /* no event tells when it listens */
-			poll(NULL, 0, PAUSE_MS << i);
-		why = (struct err)ERR_INIT;
-		status = (struct kube_status){0};
-		rc = open_once(a, p, &once, ret_fd, &why);
-		if (rc < 0 && !may_come_later(&status))
-			break;
-	}
-	if (x->status)
-		*x->status = status;
-	if (rc < 0)
-		*e = why;
-	return rc;
 }

@@ -417,7 +417,7 @@ static const struct {
 	 ERR_BACKEND,
 	 500,
 	 "container not found"},
-	{{EXEC, 0, NULL, NULL, -1, false, serve_not_listening},
+	{{EXEC, 0, NULL, NULL, 0, false, serve_not_listening},
 	 ERR_BACKEND,
 	 0,
 	 "No such file or directory : the program ended with exit code 1"},
@@ -443,25 +443,6 @@ static void what_does_not_become_a_stream_is_said_in_words(void **state)
 		world_close(&w);
 		assert_string_equal(w.ended, ""); /* it never was one */
 	}
-}
-
-static void a_program_that_does_not_listen_yet_is_asked_again(void **state)
-{
-	static const struct fakekube_step steps[] = {
-		{.request = EXEC, .serve = serve_not_listening, .times = 2},
-		{.request = EXEC, .serve = serve_v5_echo},
-		{0}};
-	struct world w;
-	struct err e = ERR_INIT;
-	int fd = -1;
-
-	(void)state;
-	world_open(&w, steps);
-	if (open_exec(&w, &fd, NULL, &e) < 0)
-		fail_msg("%s", e.msg);
-	assert_int_equal(fakekube_saw(&w.k, EXEC), 3);
-	close(fd);
-	world_close(&w);
 }
 
 static void a_token_that_is_refused_is_read_again(void **state)
@@ -512,7 +493,6 @@ int main(void)
 		cmocka_unit_test(a_ping_is_answered_and_fragments_are_one_message),
 		cmocka_unit_test(every_end_of_a_stream_is_told_with_its_reason),
 		cmocka_unit_test(what_does_not_become_a_stream_is_said_in_words),
-		cmocka_unit_test(a_program_that_does_not_listen_yet_is_asked_again),
 		cmocka_unit_test(a_token_that_is_refused_is_read_again),
 	};
 
