@@ -7,7 +7,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, test } from "node:test";
-import { client, engine, one, refusal, server, useEngine, withServer } from "./docker-rig.mjs";
+import { api, background, client, engine, refusal, server, useEngine, withServer } from "./docker-rig.mjs";
 import { run, until } from "./rig.mjs";
 import { ask } from "./with-docker.mjs";
 
@@ -54,6 +54,14 @@ async function megabytesBothWays(c) {
 	assert.equal(final.commands[0].stderr, "end\n");
 	assert.equal(final.commands[1].stdout, "after\n");
 }
+
+// Its agent is missed after AGENTCONN_SILENCE_MS; meanwhile the other tests run.
+let held;
+test("a container is paused under a running command", async () => {
+	const { sandbox_name } = await run(client, "held", ["true"]);
+	held = await background("held", "echo on; sleep 1; echo off");
+	await api("POST", `/containers/${sandbox_name}/pause`);
+});
 
 test("an engine behind a socket of this machine carries megabytes both ways", async () => {
 	await megabytesBothWays(client);
@@ -144,4 +152,10 @@ test("an engine in a container of another engine works over TCP", async () => {
 		await call("DELETE", `/containers/${Id}?force=1&v=1`);
 		await ask(engine.socket, "DELETE", `/images/${image}`);
 	}
+});
+
+test("what was paused goes on by itself, and nothing is lost", async () => {
+	const final = await server.ended(held);
+	assert.equal(final.commands[0].stdout, "on\noff\n");
+	assert.equal(final.state, "completed");
 });

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What engines and people do to containers under commands that run.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { test } from "node:test";
-import { engine, server, client, api, inspect, one, background, useEngine } from "./docker-rig.mjs";
+import { engine, server, client, api, inspect, one, background, useEngine, withServer } from "./docker-rig.mjs";
 import { Server, run, until } from "./rig.mjs";
+import { Engine } from "./with-docker.mjs";
 
 useEngine();
 
@@ -72,4 +74,59 @@ test("a shim killed under a command fails the run with the reason, and the files
 	assert.equal(final.state, "failed");
 	assert.match(final.error, /not running any more|does not answer/);
 	assert.equal((await one("shim", "cat /workspace/note")).stdout, "kept\n");
+});
+
+const finishes = "echo on; sleep 1; echo off";
+
+test("an engine that hangs does not hold up a command that runs", async () => {
+	await run(client, "calm", ["true"]);
+	const id = await background("calm", finishes);
+	process.kill(engine.dockerd(), "SIGSTOP");
+	try {
+		assert.equal((await server.ended(id, 8000)).commands[0].stdout, "on\noff\n");
+		assert.equal((await one("calm", "echo again")).stdout, "again\n");
+	} finally {
+		process.kill(engine.dockerd(), "SIGCONT");
+	}
+});
+
+test("over TCP, a hung engine and a half-closed stream lose nothing", async () => {
+	await withServer({ DOCKER_HOST: `tcp://127.0.0.1:${await engine.carry()}` }, async (s, c) => {
+		const start = async (shell) => {
+			const r = await run(c, "far", [shell], { await_completion: false });
+			await until("start", 20000, async () => (await s.run_status(r.run_id)).commands[0].stdout_bytes > 0);
+			return r.run_id;
+		};
+		const halved = await start(finishes);
+		for (const socket of engine.carried) socket.end(); // the other way stays open
+		assert.equal((await s.ended(halved)).commands[0].stdout, "on\noff\n");
+		const hung = await start(finishes);
+		process.kill(engine.dockerd(), "SIGSTOP");
+		await new Promise((r) => setTimeout(r, 3000));
+		process.kill(engine.dockerd(), "SIGCONT");
+		assert.equal((await s.ended(hung)).commands[0].stdout, "on\noff\n");
+	});
+});
+
+test("an engine whose disk is full says so, and serves again when there is room", async () => {
+	const top = fs.mkdtempSync("/run/mcp-test-small-");
+	execFileSync("mount", ["-t", "tmpfs", "-o", "size=80m", "tmpfs", top]);
+	let small;
+	try {
+		small = await Engine.start([], top);
+		const env = { DOCKER_HOST: `unix://${small.socket}`, SANDBOX_IMAGE: await small.tiny() };
+		await withServer(env, async (s, c) => {
+			const full = await run(c, "full", ["head -c 100000000 /dev/zero >/workspace/big"]);
+			assert.equal(full.final.state, "failed");
+			assert.match(full.final.commands[0].stderr, /No space left on device/);
+			const refused = await run(c, "other", ["true"]).then((r) => r.final.error, (e) => e.message);
+			assert.match(refused, /no space left on device/);
+			await c.callTool({ name: "restart_sandbox", arguments: { identifier: "full" } });
+			assert.equal((await run(c, "other", ["echo up"])).final.commands[0].stdout, "up\n");
+		});
+	} finally {
+		await small?.stop();
+		execFileSync("umount", ["-l", top]);
+		fs.rmdirSync(top);
+	}
 });

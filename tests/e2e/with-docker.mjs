@@ -36,6 +36,7 @@ export class Engine {
 	name = "docker";
 	relays = []; // with a kill()
 	ports = new Map();
+	carried = new Set(); // the connections that carry() carries
 
 	// Becomes the program, with a network namespace of its own: ip netns would leave a
 	// name behind, unshare leaves nothing.
@@ -49,11 +50,11 @@ export class Engine {
 			"--pidfile", path.join(this.run, "pid"), "--iptables=false", "--ip6tables=false", ...this.more);
 	}
 
-	// more: arguments of the engine besides
-	static async start(more = []) {
+	// more: arguments of the engine besides; top: where its data are
+	static async start(more = [], top) {
 		const engine = new this();
 		engine.more = more;
-		engine.top = path.join(cache, engine.name);
+		engine.top = top ?? path.join(cache, engine.name);
 		engine.run = fs.mkdtempSync("/run/mcp-test-engine-");
 		engine.socket = path.join(engine.run, "engine.sock");
 		fs.mkdirSync(engine.top, { recursive: true, mode: 0o700 });
@@ -184,6 +185,8 @@ export class Engine {
 		const carry = (socket) => {
 			const to = net.connect({ path: socketPath, allowHalfOpen: true });
 			for (const [a, b] of [[socket, to], [to, socket]]) a.on("error", () => b.destroy()).pipe(b);
+			this.carried.add(socket);
+			socket.on("close", () => this.carried.delete(socket));
 		};
 		const listener = (options ? tls.createServer(options, carry) : net.createServer({ allowHalfOpen: true }, carry)).listen(0, "127.0.0.1");
 		await once(listener, "listening");
