@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/fs.h"
+#include "agent/oom.h"
 #include "agent/spawn.h"
 #include "base/auto.h"
 
@@ -83,6 +84,17 @@ static void fill_exit(struct command *c)
 	x->duration_us = c->exited_us - c->started_us;
 }
 
+static void note_oom(struct command *c)
+{
+	uint64_t now;
+
+	if (!c->oom_known || !oom_read(c->all->oom_fd, &now))
+		return;
+	c->exit.flags |= AP_EXIT_OOM_KNOWN;
+	if (now > c->oom_before)
+		c->exit.flags |= AP_EXIT_OOM;
+}
+
 static void end(struct command *c)
 {
 	int fd;
@@ -99,6 +111,7 @@ static void end(struct command *c)
 	close_stdin(c);
 	if (fs_is_empty(AP_ARTIFACTS))
 		c->exit.flags |= AP_EXIT_NO_ARTIFACTS;
+	note_oom(c);
 	fill_exit(c);
 	c->timeout_at = c->kill_at = c->silence_at = c->drain_at = c->tell_at = 0;
 	c->state = AP_ENDED;
@@ -260,6 +273,7 @@ static void start(struct command *c, struct plan *p)
 	s.fds[0] = in;
 	s.fds[1] = out;
 	s.fds[2] = err;
+	c->oom_known = oom_read(c->all->oom_fd, &c->oom_before);
 	c->tree.leader = spawn(&s);
 	if (c->tree.leader < 0) {
 		spawn_failed(c, s.stage, s.error);

@@ -38,6 +38,8 @@ struct command {
 	uint64_t tell_at; /* STARTED may wait for other news until then; 0: due */
 	uint32_t kill_grace_ms;
 	unsigned kill_rounds;
+	uint64_t oom_before; /* oom_read() at its start */
+	bool oom_known;
 	bool is_killing, is_killed; /* TERM was sent; the tree is gone or given up */
 	struct ap_exit exit;        /* valid when state is AP_ENDED */
 	/* what the present connection has been told */
@@ -50,6 +52,7 @@ struct commands {
 	struct loop *loop;
 	uint8_t boot_id[16];
 	uint32_t serial;
+	int oom_fd; /* oom_open() */
 	struct command *v[AP_COMMANDS_MAX];
 	size_t n;
 };

@@ -24,6 +24,7 @@
 #include "agent/command.h"
 #include "agent/conn.h"
 #include "agent/loop.h"
+#include "agent/oom.h"
 #include "agent/quiet.h"
 #include "agent/relay.h"
 #include "agent/spawn.h"
@@ -227,6 +228,7 @@ static int prepare(struct agent *a, int listen_fd)
 	a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	spawn_raise_files();
 	a->commands.loop = &a->loop;
+	a->commands.oom_fd = oom_open();
 	conn_init(&a->conn, &a->loop, &a->commands);
 	if (fcntl(listen_fd, F_SETFL, O_NONBLOCK) < 0)
 		return -1;

@@ -336,6 +336,17 @@ static int oom_of(const struct run *run, const struct command *c)
 	return now > c->oom_before;
 }
 
+/* By the backend's own look at the control group, else by the agent's word. */
+static int oom_at_end(const struct run *run, const struct command *c,
+		      const struct ap_exit *x)
+{
+	int oom = oom_of(run, c);
+
+	if (oom >= 0 || !(x->flags & AP_EXIT_OOM_KNOWN))
+		return oom;
+	return (x->flags & AP_EXIT_OOM) != 0;
+}
+
 /* Why all of it ended, if the control group knows: gVisor ends as one. */
 static char *lost_reason(const struct run *run, const char *why)
 {
@@ -440,7 +451,7 @@ static bool command_ended(struct run *run, const struct ap_exit *x)
 	const struct verdict_input in = {
 		.exit = x,
 		.spec = &run->spec.commands[run->at],
-		.oom = x->how == AP_EXITED && x->value == 0 ? 0 : oom_of(run, cmd),
+		.oom = x->how == AP_EXITED && x->value == 0 ? 0 : oom_at_end(run, cmd, x),
 		.memory_mb = run->sb->r->conf->default_memory_mb,
 		.cancel_reason = run->ending == ENDING_CANCEL ? run->why : NULL,
 	};

@@ -215,7 +215,10 @@ enum ap_exit_flags {
 	AP_EXIT_NO_PROCESSES = 32, /* timed out while no process could be started */
 	AP_EXIT_FLAGS_V1 = 63,
 	AP_EXIT_NO_ARTIFACTS = 64, /* AP_ARTIFACTS is empty or missing; since version 2 */
-	AP_EXIT_FLAGS_ALL = 127,
+	/* Since version 2, from an agent that sees its control group's counter. */
+	AP_EXIT_OOM_KNOWN = 128,
+	AP_EXIT_OOM = 256, /* a process of the sandbox was killed for memory meanwhile */
+	AP_EXIT_FLAGS_ALL = 511,
 };
 
 /* Sent after the last OUTPUT; the runner has all of it when its own offsets are

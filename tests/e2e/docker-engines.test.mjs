@@ -72,6 +72,9 @@ test("an engine on a TCP port works, megabytes go both ways", async () => {
 		await megabytesBothWays(c);
 		const made = await run(c, "far", ["head -c 20000000 /dev/urandom >/artifacts/big; sha256sum </artifacts/big"]);
 		const r = await s.get(`/artifacts/far/${made.run_id}/big`);
+		const argv = ["python3", "-c", "x = bytearray(4 << 30); print(len(x))"];
+		const full = await run(c, "far", [{ argv, allow_failure: true }, { shell: "exit 3", allow_failure: true }]);
+		assert.deepEqual(full.final.commands.map((o) => o.oom), [true, false]); // by the agent's own look
 		assert.equal(`${createHash("sha256").update(Buffer.from(await r.arrayBuffer())).digest("hex")}  -\n`, made.final.commands[0].stdout);
 	});
 });

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "agent/fs.h"
+#include "agent/oom.h"
 #include "agent/ring.h"
 #include "agent/users.h"
 
@@ -149,6 +150,31 @@ static void only_a_folder_with_nothing_in_it_is_empty(void **state)
 	assert_true(fs_is_empty(dir)); /* missing: a listing finds nothing either */
 }
 
+static void the_oom_counter_of_both_versions_is_read(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t count; /* -1: none */
+	} cases[] = {
+		{"low 0\nhigh 0\nmax 3\noom 2\noom_kill 2\noom_group_kill 0\n", 2},
+		{"oom_kill_disable 0\nunder_oom 0\noom_kill 17\n", 17},
+		{"oom_kill_disable 0\nunder_oom 0\n", -1},
+		{"oom_kill x\n", -1},
+		{"oom_kill ", -1},
+		{"", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint64_t n = 0;
+		bool is = oom_parse(cases[i].text, strlen(cases[i].text), &n);
+
+		assert_int_equal(is, cases[i].count >= 0);
+		if (is)
+			assert_int_equal(n, cases[i].count);
+	}
+}
+
 static void hostile_user_files_do_no_harm(void **state)
 {
 	size_t n = 2 << 20;
@@ -192,6 +218,7 @@ int main(void)
 		cmocka_unit_test(a_ring_draws_offsets_into_its_range),
 		cmocka_unit_test(users_are_found_with_their_groups),
 		cmocka_unit_test(a_user_that_was_found_is_looked_up_again_after_a_change),
+		cmocka_unit_test(the_oom_counter_of_both_versions_is_read),
 		cmocka_unit_test(hostile_user_files_do_no_harm),
 		cmocka_unit_test(only_a_folder_with_nothing_in_it_is_empty),
 	};
