@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "backend/agentfile.h"
@@ -60,6 +62,28 @@ static int make_folders(struct local *l, const char *instance, struct err *e)
 		return -1;
 	l->agents_fd = open(l->agents_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return l->agents_fd < 0 ? err_sys(e, "open %s", l->agents_dir) : 0;
+}
+
+/* Linux takes no overlay's upper layer from an overlay, and runs nothing from noexec. */
+static int check_file_system(const struct local *l, struct err *e)
+{
+	enum { OVERLAYFS_MAGIC = 0x794c7630 };
+	struct statfs s;
+
+	if (statfs(l->sandboxes_dir, &s) < 0)
+		return err_sys(e, "look at the file system of %s", l->sandboxes_dir);
+	if (s.f_type == OVERLAYFS_MAGIC)
+		return err_set(
+			e, ERR_BACKEND,
+			"DATA_DIR is on an overlay file system (a container's "
+			"own?), which cannot hold sandboxes: put it on a volume or "
+			"another disk");
+	if (s.f_flags & ST_NOEXEC)
+		return err_set(e, ERR_BACKEND,
+			       "DATA_DIR is on a file system mounted noexec, from which "
+			       "no sandbox can run: mount it with exec, or put DATA_DIR "
+			       "elsewhere");
+	return 0;
 }
 
 /* A copy by its hash: a new version does not change what older sandboxes run. */
@@ -219,7 +243,8 @@ int setup_all(struct local *l, const char *instance_id, struct err *e)
 
 	l->cgroup_parent = xasprintf("/mcp-sandboxd-%s", instance_id);
 	if (check_host(c, e) < 0 || make_folders(l, instance_id, e) < 0 ||
-	    load_policy(l, e) < 0 || copy_agent(l, e) < 0 ||
+	    check_file_system(l, e) < 0 || load_policy(l, e) < 0 ||
+	    copy_agent(l, e) < 0 ||
 	    cgroups_open(l->cgroup_parent, l->progress, l->progress_arg, &l->cgroups, e) <
 		    0)
 		return -1;

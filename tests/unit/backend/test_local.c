@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "fixture.h"
 
+#include <sys/mount.h>
+
 #include "backend/local/pidref.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -347,6 +349,45 @@ static void trees_left_by_a_crash_or_an_old_recipe_go_at_the_start(void **state)
 	assert_false(io_exists(old));
 }
 
+/* Seen with a data folder of its own on each. */
+static void told_of(const char *type, unsigned long flags, const char *options,
+		    const char *words)
+{
+	char *data_dir = f.conf.data_dir;
+	AUTO_FREE char *dir = xasprintf("%s/mount", data_dir);
+	struct backend *none = NULL;
+	struct err e = ERR_INIT;
+
+	assert_int_equal(mkdir(dir, 0755), 0);
+	assert_int_equal(mount("x", dir, type, flags, options), 0);
+	f.conf.data_dir = dir;
+	assert_int_equal(
+		f.ops->open(&f.conf, "7e0000ff", fixture_progress, NULL, &none, &e), -1);
+	f.conf.data_dir = data_dir;
+	assert_int_equal(umount(dir), 0);
+	assert_int_equal(rmdir(dir), 0);
+	if (!strstr(e.msg, words))
+		fail_msg("%s", e.msg);
+}
+
+static void a_file_system_that_cannot_hold_sandboxes_is_told_at_the_start(void **state)
+{
+	AUTO_FREE char *top = xasprintf("%s/layers", f.conf.data_dir);
+	AUTO_FREE char *low = xasprintf("%s/low", top), *up = xasprintf("%s/up", top);
+	AUTO_FREE char *work = xasprintf("%s/work", top);
+	AUTO_FREE char *options =
+		xasprintf("lowerdir=%s,upperdir=%s,workdir=%s", low, up, work);
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_int_equal(io_mkdirs(top, 0755, &e), 0);
+	assert_int_equal(mount("x", top, "tmpfs", 0, NULL), 0);
+	assert_int_equal(mkdir(low, 0755) | mkdir(up, 0755) | mkdir(work, 0755), 0);
+	told_of("overlay", 0, options, "overlay file system");
+	assert_int_equal(umount(top), 0);
+	told_of("tmpfs", MS_NOEXEC, NULL, "noexec");
+}
+
 static void figures(void **state)
 {
 	enum { ROUNDS = 5 };
@@ -387,6 +428,8 @@ int main(void)
 		cmocka_unit_test(removal_frees_the_name_and_leaves_nothing),
 		cmocka_unit_test(
 			a_sandbox_that_ended_by_itself_leaves_no_group_at_the_close),
+		cmocka_unit_test(
+			a_file_system_that_cannot_hold_sandboxes_is_told_at_the_start),
 		cmocka_unit_test(figures),
 		cmocka_unit_test(trees_left_by_a_crash_or_an_old_recipe_go_at_the_start),
 	};
