@@ -136,13 +136,15 @@ int store_read_counts(struct store_reader *r, struct store_counts *ret, struct e
 		"SELECT state, count(*) FROM sandboxes GROUP BY 1";
 	static const char runs[] = "SELECT state, count(*) FROM runs GROUP BY 1";
 	static const char sessions[] = "SELECT count(*) FROM sessions";
+	static const char warm[] = "SELECT count(*) FROM warm_sandboxes";
 	AUTO_READING *reading = reading_begin(r);
 	struct store_counts c = {0};
 
 	if (count_by(r, sandboxes, words_sandbox_state, STORE_SANDBOX_STATE_COUNT,
 		     c.sandboxes, e) < 0 ||
 	    count_by(r, runs, words_run_state, STORE_RUN_STATE_COUNT, c.runs, e) < 0 ||
-	    read_int(r, sessions, &c.sessions, e) < 0)
+	    read_int(r, sessions, &c.sessions, e) < 0 ||
+	    read_int(r, warm, &c.warm, e) < 0)
 		return -1;
 	*ret = c;
 	return 0;

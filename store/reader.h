@@ -133,6 +133,7 @@ struct store_counts {
 	int64_t sandboxes[STORE_SANDBOX_STATE_COUNT];
 	int64_t runs[STORE_RUN_STATE_COUNT];
 	int64_t sessions;
+	int64_t warm; /* sandboxes that are nobody's yet */
 };
 int store_read_counts(struct store_reader *r, struct store_counts *ret, struct err *e);
 

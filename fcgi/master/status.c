@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "master/status.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,11 +22,12 @@ static const char *when(int64_t ms, char out[static CLOCK_RFC3339_SIZE])
 static int print_sandboxes(struct store_reader *r, FILE *f, struct err *e)
 {
 	AUTO_STORE_SANDBOXES l = {0};
+	struct store_counts n = {0};
 	char t[CLOCK_RFC3339_SIZE];
 
-	if (store_read_sandboxes(r, NULL, &l, e) < 0)
+	if (store_read_sandboxes(r, NULL, &l, e) < 0 || store_read_counts(r, &n, e) < 0)
 		return -1;
-	fprintf(f, "\n%zu sandboxes\n", l.n);
+	fprintf(f, "\n%zu sandboxes, %" PRId64 " more stand ready\n", l.n, n.warm);
 	for (size_t i = 0; i < l.n; i++)
 		fprintf(f, "  %-9s until %-24s %s (%s)\n",
 			store_sandbox_state_name(l.v[i].state),

@@ -471,12 +471,15 @@ static void a_warm_sandbox_is_nobodys_until_it_is_bound(void **state)
 			       .created_at = 100};
 	struct store_sandbox s = a_sandbox("chat", 1000);
 	AUTO_STORE_WARMS all = {0}, none = {0};
+	struct store_counts counts;
 	AUTO_STORE_SANDBOXES seen = {0};
 	AUTO_FREE char *name = NULL, *other = NULL;
 
 	OK(store_warm_put(g->s, &w, &err));
 	OK(store_warm_put(g->s, &w, &err));
 	rig_commit(g);
+	OK(store_read_counts(g->r, &counts, &err));
+	assert_int_equal(counts.warm, 1);
 	OK(store_warm_all(g->s, &all, &err));
 	assert_int_equal(all.n, 1);
 	assert_string_equal(all.v[0].name, w.name);
