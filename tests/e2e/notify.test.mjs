@@ -180,6 +180,30 @@ test("a client that never reads its stream costs little and loses nothing it can
 	socket.destroy();
 });
 
+test("a stream that is not read ends at a bound, and the answers can be had again", { timeout: 120000 }, async () => {
+	const { run_id } = await run(client, "flood", ["head -c 1000000 /dev/zero | tr '\\0' x"]);
+	const memory = () => server.pids().edges.reduce((sum, pid) => sum + rss(pid), 0);
+	const socket = net.connect(server.port, "127.0.0.1");
+	let closed = false;
+	socket.on("close", () => (closed = true));
+	socket.on("error", () => {});
+	socket.write("GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: text/event-stream\r\n\r\n");
+	const head = String(await new Promise((r) => socket.once("data", r)));
+	const where = /data: (\/mcp\?sessionId=[0-9a-f]{32})/.exec(head)[1];
+	socket.pause();
+	const before = memory();
+	const uri = `sandbox://runs/${run_id}/commands/0/stdout`;
+	for (let i = 0; i < 60; i++) {
+		const r = await wire.post(request("resources/read", { uri }), {}, { where });
+		assert.equal(r.status, 202);
+	}
+	assert.ok(memory() - before < 96 * 1024 * 1024, `${memory() - before} bytes`);
+	socket.resume();
+	await until("the end of the stream", 20000, () => closed);
+	const s = await wire.session("2024-11-05");
+	assert.equal((await wire.legacy(s, "resources/read", { uri })).result.contents[0].text.length, 1000000);
+});
+
 function rss(pid) {
 	return Number(/VmRSS:\s+(\d+) kB/.exec(fs.readFileSync(`/proc/${pid}/status`, "utf8"))[1]) * 1024;
 }

@@ -64,7 +64,7 @@ export class Wire {
 	}
 
 	post(body, headers = {}, { where = "/mcp", signal } = {}) {
-		const text = typeof body === "string" ? body : JSON.stringify(body);
+		const text = typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
 		return fetch(new URL(where, this.server.base), { method: "POST", headers: { ...json, ...headers }, body: text, signal });
 	}
 
