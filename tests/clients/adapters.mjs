@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every client that people use, behind one face: list(), call(params, options),
-// close(). What a client cannot do is said in `lacks`, and that part is left out.
+// close(). What a client cannot do is said in `lacks`: that part of the story is
+// skipped by name, with the reason.
 import { spawn, execFile } from "node:child_process";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -46,8 +47,8 @@ function bridge(url, transport) {
 }
 
 // A program that is started for each call and prints the answer as JSON.
-async function json(file, args) {
-	const child = run(process.execPath, [path.join(bin, file), ...args], { timeout: 60000, maxBuffer: 1 << 26 });
+async function json(file, args, { signal } = {}) {
+	const child = run(process.execPath, [path.join(bin, file), ...args], { timeout: 60000, maxBuffer: 1 << 26, signal });
 	child.child.stdin.end();
 	const { stdout } = await child.catch((e) => {
 		if (e.stdout) return e; // a tool's own failure has its status
@@ -60,8 +61,8 @@ function inspector(url, ...mode) {
 	const base = ["--cli", url, ...mode];
 	return {
 		list: async () => (await json("mcp-inspector", [...base, "--method", "tools/list"])).tools,
-		call: (p) => json("mcp-inspector", [...base, "--method", "tools/call", "--tool-name", p.name,
-			"--tool-args-json", JSON.stringify(p.arguments), "--format", "json"]).then((r) => r.result ?? r),
+		call: (p, o) => json("mcp-inspector", [...base, "--method", "tools/call", "--tool-name", p.name,
+			"--tool-args-json", JSON.stringify(p.arguments), "--format", "json"], o).then((r) => r.result ?? r),
 		close() {},
 	};
 }
@@ -77,23 +78,32 @@ function mcporter(url) {
 	};
 }
 
-const oneShot = ["progress", "cancel", "name"];
+const oneShot = {
+	meet: "a program for each call, which does not tell whom it met",
+	progress: "prints the result alone",
+};
+const endsUnheard = { ...oneShot, cancel: "it sends no cancel when it is killed, and to leave is none before 2026-07-28" };
+const bridged = {
+	meet: "it tells its own name",
+	restart: "it does not connect again; it is started anew",
+};
+const oneUrl = (mode) => (u) => inspector(u, ...mode);
 export const clients = [
 	{ name: "typescript-sdk 1, streamable http", connect: (u) => first(new StreamableHTTPClientTransport(new URL(u))) },
 	{ name: "typescript-sdk 1, http+sse", connect: (u) => first(new SSEClientTransport(new URL(u))) },
 	{ name: "typescript-sdk 2, legacy", connect: (u) => second(u, undefined) },
 	{ name: "typescript-sdk 2, auto", connect: (u) => second(u, { mode: "auto" }) },
 	{ name: "typescript-sdk 2, pinned to 2026-07-28", connect: (u) => second(u, { mode: { pin: "2026-07-28" } }) },
-	{ name: "mcp-remote, http", connect: (u) => bridge(u, "http-only"), lacks: ["name", "restart"] },
-	{ name: "mcp-remote, sse", connect: (u) => bridge(u, "sse-only"), lacks: ["name", "restart"] },
-	{ name: "inspector, legacy", connect: (u) => inspector(u, "--transport", "http"), lacks: oneShot },
-	{ name: "inspector, auto", connect: (u) => inspector(u, "--transport", "http", "--protocol-era", "auto"), lacks: oneShot },
-	{ name: "inspector, modern", connect: (u) => inspector(u, "--transport", "http", "--protocol-era", "modern"), lacks: oneShot },
-	{ name: "inspector, sse", connect: (u) => inspector(u, "--transport", "sse"), lacks: oneShot },
-	{ name: "mcporter", connect: (u) => mcporter(u), lacks: oneShot },
+	{ name: "mcp-remote, http", connect: (u) => bridge(u, "http-only"), lacks: bridged },
+	{ name: "mcp-remote, sse", connect: (u) => bridge(u, "sse-only"), lacks: bridged },
+	{ name: "inspector, legacy", connect: oneUrl(["--transport", "http"]), lacks: endsUnheard },
+	{ name: "inspector, auto", connect: oneUrl(["--transport", "http", "--protocol-era", "auto"]), lacks: oneShot },
+	{ name: "inspector, modern", connect: oneUrl(["--transport", "http", "--protocol-era", "modern"]), lacks: oneShot },
+	{ name: "inspector, sse", connect: oneUrl(["--transport", "sse"]), lacks: endsUnheard },
+	{ name: "mcporter", connect: (u) => mcporter(u), lacks: endsUnheard },
 ];
 
 // The story in another language: prints "ok STEP" lines, waits after "restart?".
-export function python(venv, url, mode) {
-	return spawn(path.join(venv, "bin/python3"), [path.join(here, "story.py"), url, mode], { stdio: ["pipe", "pipe", "inherit"] });
+export function python(venv, url, mode, db) {
+	return spawn(path.join(venv, "bin/python3"), [path.join(here, "story.py"), url, mode, db], { stdio: ["pipe", "pipe", "inherit"] });
 }

@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { Server } from "../e2e/rig.mjs";
 import { python } from "./adapters.mjs";
 
-const steps = ["list", "run", "handle", "progress", "refusal", "restart", "delete", "close"];
+const steps = ["list", "run", "artifact", "handle", "progress", "cancel", "refusal", "restart", "delete", "close"];
 const modes = [
 	["1", "v1-http"],
 	["1", "v1-sse"],
@@ -27,7 +27,7 @@ for (const [major, mode] of modes) {
 	const venv = process.env[`MCP_TEST_PYTHON_${major}`] ?? "";
 	const skip = !fs.existsSync(`${venv}/bin/python3`) && `the Python SDK ${major}.x is not installed`;
 	test(`python-sdk ${major}, ${mode}`, { skip, timeout: 120000 }, async () => {
-		const child = python(venv, server.url, mode);
+		const child = python(venv, server.url, mode, `${server.dataDir}/db/mcp-sandboxd.sqlite`);
 		const done = [];
 		for await (const line of createInterface(child.stdout)) {
 			if (line.startsWith("ok ")) done.push(line.slice(3));

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The story of story.test.mjs, told by the Python SDK (1.x or 2.x)."""
 import asyncio
+import sqlite3
 import sys
+import urllib.request
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-URL, MODE = sys.argv[1], sys.argv[2]
+URL, MODE, DB = sys.argv[1:4]
 ID = "python-" + MODE
 
 
@@ -61,13 +63,52 @@ async def call(c, shell, **more):
     return await c.call_tool("run_sandbox", say(shell), **more)
 
 
+def runs(state):
+    db = sqlite3.connect(f"file:{DB}?mode=ro", uri=True)
+    try:
+        rows = db.execute("SELECT run_id FROM runs WHERE identifier = ? AND state = ?", (ID, state))
+        return [row[0] for row in rows]
+    finally:
+        db.close()
+
+
+async def until(what, check):
+    for _ in range(400):
+        found = check()
+        if found:
+            return found
+        await asyncio.sleep(0.05)
+    raise AssertionError(what)
+
+
+async def cancel(c):
+    waiting = asyncio.create_task(call(c, "echo here; sleep 300"))
+    run_id = (await until("the run to cancel", lambda: runs("running")))[0]
+    if MODE.startswith("v2"):
+        waiting.cancel()  # to abandon a request is to cancel it
+    else:
+        from mcp import types
+
+        # This one has no call for it; its own ids are counted.
+        params = types.CancelledNotificationParams(requestId=c._request_id - 1, reason="enough")
+        note = types.CancelledNotification(method="notifications/cancelled", params=params)
+        await c.send_notification(types.ClientNotification(note))
+    await until("its end", lambda: run_id in runs("canceled"))
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+
 async def story(c):
     tools = await c.list_tools()
     assert any(t.name == "run_sandbox" for t in tools.tools)
     ok("list")
     made = await call(c, "echo hello; echo data > /artifacts/data.txt")
-    assert structured(made)["final"]["state"] == "completed", made
+    final = structured(made)["final"]
+    assert final["state"] == "completed", made
     ok("run")
+    url = final["artifacts"][0]["url"]
+    assert urllib.request.urlopen(url).read() == b"data\n", url
+    ok("artifact")
     slow = await call(c, "sleep 6; echo slept")
     assert structured(slow)["final"] is None and not is_error(slow)
     ok("handle")
@@ -79,6 +120,8 @@ async def story(c):
     await call(c, "for i in 1 2 3; do echo line $i; sleep 1.1; done", progress_callback=progress)
     assert len(seen) >= 2 and seen[0][0] < seen[1][0], seen
     ok("progress")
+    await cancel(c)
+    ok("cancel")
     bad = await c.call_tool("run_sandbox", {"identifier": ID, "commands": []})
     assert is_error(bad)
     ok("refusal")
