@@ -56,6 +56,16 @@ static inline int fake_key(void *arg, char ret[static MCP_KEY_SIZE], struct err 
 	return 0;
 }
 
+static inline int fake_subscriptions(void *arg, const char *session_id, json_t **ret,
+				     struct err *e)
+{
+	(void)arg;
+	(void)session_id;
+	(void)e;
+	*ret = json_array();
+	return 0;
+}
+
 static inline int fake_run(void *arg, const char *tenant, const char *run_id,
 			   const char *base_url, json_t **ret, struct err *e)
 {
@@ -170,6 +180,7 @@ static inline struct mcp_reads fake_reads(struct fake_store *f)
 {
 	return (struct mcp_reads){.arg = f,
 				  .session = fake_session,
+				  .subscriptions = fake_subscriptions,
 				  .key = fake_key,
 				  .run = fake_run,
 				  .output = fake_output,
