@@ -70,6 +70,50 @@ test("the SDK's stdio client tells the story, beside one over HTTP", async () =>
 	await client.close();
 });
 
+test("what changes, what is logged and what is asked comes between the answers", async () => {
+	const ask = { ...server.env, CONFIRM_DELETE: "true" };
+	const c = raw(ask);
+	const seen = (what, check) => until(what, 15000, () => c.lines.find(check));
+	c.send({ ...hello, params: { ...hello.params, capabilities: { elicitation: {} } } });
+	await seen("hello", (m) => m.id === 0);
+	c.send({ jsonrpc: "2.0", id: "level", method: "logging/setLevel", params: { level: "info" } });
+	await seen("the level", (m) => m.id === "level");
+	c.send({ jsonrpc: "2.0", id: "sub", method: "resources/subscribe", params: { uri: "sandbox://latest/raw/artifacts/x" } });
+	await seen("subscribed", (m) => m.id === "sub");
+	c.send(say("run", "echo x >/artifacts/x"));
+	await seen("the run", (m) => m.id === "run");
+	assert.ok(c.lines.some((m) => m.method === "notifications/message" && m.params.level === "info"));
+	await seen("the change", (m) => m.method === "notifications/resources/updated");
+	const remove = (id) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "delete_sandbox", arguments: { identifier: "raw" } } });
+	for (const [id, action] of [["no", "decline"], ["yes", "accept"]]) {
+		const asked = new Set(c.lines.filter((m) => m.method === "elicitation/create").map((m) => m.id));
+		c.send(remove(id));
+		const q = await seen("the question", (m) => m.method === "elicitation/create" && !asked.has(m.id));
+		c.send({ jsonrpc: "2.0", id: q.id, result: { action, content: {} } });
+		const done = await seen("the answer", (m) => m.id === id);
+		assert.equal(Boolean(done.result.isError), action === "decline");
+	}
+	// Nobody answers any more: it is told, and the end of the input is the end.
+	c.send(remove("silent"));
+	await until("the last question", 5000, () => c.lines.filter((m) => m.method === "elicitation/create").length === 3);
+	await c.end();
+	assert.ok(c.lines.find((m) => m.id === "silent").result.isError);
+});
+
+test("subscriptions/listen lasts until it is canceled or the input ends", async () => {
+	const c = raw(server.env);
+	const seen = (what, check) => until(what, 15000, () => c.lines.find(check));
+	const tag = "io.modelcontextprotocol/subscriptionId";
+	const listen = (id) => modern({ jsonrpc: "2.0", id, method: "subscriptions/listen", params: { notifications: { resourceSubscriptions: ["sandbox://latest/raw/artifacts/y"] } } });
+	c.send(listen(1), listen(2));
+	for (const id of [1, 2]) await seen("acknowledged", (m) => m.method === "notifications/subscriptions/acknowledged" && m.params._meta[tag] === id);
+	c.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } });
+	c.send(modern(say(3, "echo y >/artifacts/y")));
+	await seen("the change", (m) => m.method === "notifications/resources/updated" && m.params._meta[tag] === 2);
+	assert.ok(!c.lines.some((m) => m.method === "notifications/resources/updated" && m.params._meta[tag] === 1));
+	await c.end();
+});
+
 test("progress is told while a run is awaited", async () => {
 	const client = await connect(server.env);
 	const seen = [];
