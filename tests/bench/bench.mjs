@@ -317,6 +317,46 @@ async function idle() {
 	}
 }
 
+// CPU of these processes until now, in milliseconds.
+function cpuMs(pids) {
+	return pids.reduce((sum, pid) => {
+		const f = fs.readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+		return sum + (Number(f[11]) + Number(f[12])) * 10;
+	}, 0);
+}
+
+// Streams of MCP that wait for nothing: sessions' own, and of the HTTP+SSE transport.
+async function parked() {
+	const server = await Server.start();
+	const sockets = [];
+	try {
+		const client = await server.connect("bench");
+		const n = Number(process.env.BENCH_STREAMS ?? 2000);
+		const p = server.pids();
+		const all = [p.master, p.runner, ...p.edges];
+		const before = p.edges.reduce((sum, pid) => sum + pss(pid), 0);
+		const open = (session) => new Promise((resolve, reject) => {
+			const s = net.connect(server.port, "127.0.0.1", () => s.write(`GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n${session}\r\n`));
+			s.once("data", (d) => (String(d).includes("200 OK") ? resolve() : reject(new Error(String(d)))));
+			s.on("error", reject);
+			sockets.push(s);
+		});
+		await open(`Mcp-Session-Id: ${client.transport.sessionId}\r\n`);
+		while (sockets.length < n) await Promise.all(Array.from({ length: 100 }, () => open("")));
+		await new Promise((r) => setTimeout(r, 2000));
+		const each = (p.edges.reduce((sum, pid) => sum + pss(pid), 0) - before) / sockets.length;
+		const span = quick ? 5 : 30; // two comment lines on each
+		const cpu = cpuMs(all);
+		await new Promise((r) => setTimeout(r, span * 1000));
+		const used = (cpuMs(all) - cpu) / span / 10;
+		row(`${sockets.length} parked GET streams: cpu of all processes`, `${used.toFixed(2)} % of one core, ${each.toFixed(1)} KB each`, "<= 0.5 %, <= 12 KB", used <= 0.5 && each <= 12);
+		await client.close();
+	} finally {
+		for (const s of sockets) s.destroy();
+		await server.stop({ check: false });
+	}
+}
+
 function agentPids(server) {
 	return fs.readdirSync("/proc").filter((pid) => {
 		try {
@@ -348,6 +388,7 @@ try {
 if (wants("pool")) await warmPool("", {}, spawned);
 if (wants("kept")) await kept();
 if (wants("idle")) await idle();
+if (wants("parked")) await parked();
 const lib = { row, ms, times, median, tool, warmFile, warmPool, crowd, syncMs, quick };
 if (wants("docker")) await docker(lib, spawned);
 // Only when it is asked for: its cluster takes minutes to build.
