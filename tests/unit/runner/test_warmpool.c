@@ -2,6 +2,7 @@
 #include "rig.h"
 
 #include <sqlite3.h>
+#include <sys/resource.h>
 
 #define ROOT "'options':{'as_user':'root'}"
 
@@ -378,6 +379,86 @@ static void whose_it_is_is_stored_before_its_agent_hears_a_word(void **state)
 	assert_int_equal(0, metric(t, "mcp_warm_pool_failures_total"));
 }
 
+/* A full disk, by the limit on the size of a file: the commit fails, not the write. */
+static void limit_files(struct rig *t, rlim_t bytes)
+{
+	struct rlimit r = {bytes, RLIM_INFINITY};
+
+	assert_int_equal(0, prlimit(t->runner, RLIMIT_FSIZE, &r, NULL));
+}
+
+static enum edgemsg_type try_run(struct rig *t, const char *identifier)
+{
+	AUTO_FREE char *args =
+		xasprintf("{'identifier':'%s','commands':[{'argv':['true']}]," ROOT "}",
+			  identifier);
+	enum edgemsg_type got;
+	char id[ID_RUN_LEN + 1];
+
+	id_new_run(id);
+	json_decref(rig_answer(t, rig_send(t, MSG_RUN, rig_run_body(id, args)), &got));
+	return got;
+}
+
+static void a_binding_that_could_not_be_stored_did_not_happen(void **state)
+{
+	struct rig *t = *state;
+	int64_t made;
+	char name[64];
+
+	wait_ready(t, 2);
+	made = creates(t);
+	limit_files(t, 4096);
+	assert_int_equal(MSG_ERR, try_run(t, "a"));
+	limit_files(t, RLIM_INFINITY);
+	wait_ready(t, 2);
+	assert_int_equal(made, creates(t));
+	assert_int_equal(0, metric(t, "mcp_warm_pool_failures_total"));
+	assert_int_equal(0, sql(t, "SELECT count(*) FROM sandboxes"));
+	run_in(t, "b", "true", name);
+	assert_true(is_warm_name(name));
+}
+
+static void a_delete_finds_one_also_when_nothing_can_be_stored(void **state)
+{
+	struct rig *t = *state;
+	AUTO_FREE char *dir = NULL;
+	char name[64];
+	json_t *answer;
+
+	wait_ready(t, 2);
+	run_in(t, "a", "true", name);
+	dir = xasprintf("%s/fake/%s", t->dir, name);
+	assert_true(io_exists(dir));
+	wait_ready(t, 2);
+	limit_files(t, 4096);
+	assert_int_equal(MSG_ERR, try_run(t, "b"));
+	answer = rig_ask(t, MSG_DELETE, ask_of("a"));
+	assert_true(json_is_true(json_object_get(answer, "deleted")));
+	json_decref(answer);
+	assert_false(io_exists(dir));
+	limit_files(t, RLIM_INFINITY);
+	wait_ready(t, 2);
+}
+
+/* Asked for again by an edge that did not hear the answer. */
+static void a_run_that_has_ended_is_given_none(void **state)
+{
+	static const char args[] =
+		"{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}";
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+
+	wait_ready(t, 2);
+	rig_run(t, id, args);
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	json_decref(rig_ask(t, MSG_DELETE, ask_of("a")));
+	wait_ready(t, 2);
+	json_decref(rig_ask(t, MSG_RUN, rig_run_body(id, args)));
+	assert_int_equal(0, sql(t, "SELECT count(*) FROM sandboxes"));
+	assert_int_equal(1, metric(t, "mcp_warm_pool_hits_total"));
+}
+
 /* Restarted as changed: none of what stood is there any more, 2 others are. */
 static void replaced_after(struct rig *t, void (*change)(struct rig *t))
 {
@@ -580,6 +661,9 @@ int main(void)
 		TEST(a_runner_killed_while_it_fills_leaves_nothing_over),
 		TEST(a_runner_killed_at_binding_gives_no_sandbox_to_two),
 		TEST(whose_it_is_is_stored_before_its_agent_hears_a_word),
+		TEST(a_binding_that_could_not_be_stored_did_not_happen),
+		TEST(a_delete_finds_one_also_when_nothing_can_be_stored),
+		TEST(a_run_that_has_ended_is_given_none),
 		TEST(another_policy_replaces_them),
 		TEST(another_image_replaces_them),
 		TEST(other_limits_replace_them),
