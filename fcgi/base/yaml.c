@@ -201,7 +201,7 @@ static int open_level(struct reader *r, const yaml_event_t *ev, json_t *containe
 
 static int take_scalar(struct reader *r, const yaml_event_t *ev)
 {
-	json_t *v;
+	json_t *v = NULL;
 
 	if (ev->data.scalar.tag)
 		return refuse(r, &ev->start_mark, "a tag");

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "net/httpcurl.h"
 

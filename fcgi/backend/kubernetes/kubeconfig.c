@@ -322,7 +322,7 @@ static int read_all(const json_t *root, const char *dir, const char *context,
 		    struct kubeconfig *k, struct err *e)
 {
 	AUTO_FREE char *cluster = NULL, *user = NULL;
-	struct part p;
+	struct part p = {"", "", NULL};
 
 	if (find_part(root, "contexts", "context", context, &p, e) < 0 ||
 	    get_text(&p, "cluster", &cluster, e) < 0 ||
