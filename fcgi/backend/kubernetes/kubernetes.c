@@ -8,6 +8,7 @@
 
 #include "backend/kubernetes/access.h"
 #include "backend/kubernetes/exec.h"
+#include "backend/kubernetes/podlist.h"
 #include "backend/kubernetes/pods.h"
 #include "base/auto.h"
 #include "base/clock.h"
@@ -32,23 +33,13 @@ void kube_say(struct kube *k, const char *who, const char *fmt, ...)
 	k->progress(k->progress_arg, who, line);
 }
 
-static int check_name(const char *name, struct err *e)
-{
-	static const char ok[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
-
-	if (strncmp(name, "mcp-sbx-", 8) == 0 && strlen(name) < 64 &&
-	    strspn(name, ok) == strlen(name))
-		return 0;
-	return err_set(e, ERR_INVALID, "not the name of a sandbox");
-}
-
 /* True: there is one of ours. An absent one is no error here. */
 static int find(struct kube *k, const char *name, struct pod *ret, bool *ret_there,
 		struct err *e)
 {
 	struct err why = ERR_INIT;
 
-	if (check_name(name, e) < 0)
+	if (podlist_check_name(name, e) < 0)
 		return -1;
 	*ret_there = pods_get(k, name, ret, &why) == 0;
 	if (*ret_there || why.kind == ERR_NOT_FOUND)
@@ -333,91 +324,9 @@ static int kubernetes_remove(struct backend *b, const char *name, bool *ret_exis
 	return 0;
 }
 
-struct listing {
-	struct kube *k;
-	struct sandbox_list l;
-};
-
-static struct sandbox_info *info_of(struct sandbox_list *l, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < l->n; i++)
-		if (strcmp(l->v[i].name, name) == 0)
-			return &l->v[i];
-	l->v = xreallocarray(l->v, l->n + 1, sizeof *l->v);
-	l->v[l->n] = (struct sandbox_info){.name = xstrdup(name)};
-	return &l->v[l->n++];
-}
-
-static void on_begin(void *arg)
-{
-	sandbox_list_release(&((struct listing *)arg)->l);
-}
-
-static int on_pod(void *arg, json_t *object, struct err *e)
-{
-	struct listing *w = arg;
-	struct err ignored = ERR_INIT;
-	struct sandbox_info *i;
-	AUTO_POD p = {0};
-
-	(void)e;
-	if (pod_parse(object, &w->k->reading, &p, &ignored) < 0 ||
-	    check_name(p.name, &ignored) < 0)
-		return 0;
-	i = info_of(&w->l, p.name);
-	i->running = p.state == PODSTATE_RUNNING;
-	i->outdated = strcmp(p.fingerprint, w->k->spec.fingerprint) != 0;
-	i->old_image = strcmp(p.image, w->k->spec.image) != 0;
-	i->container_id = MOVE(p.uid);
-	i->image = MOVE(p.image);
-	i->policy_fingerprint = MOVE(p.fingerprint);
-	return 0;
-}
-
-/* A volume whose pod was lost is a sandbox that does not run. */
-static int on_claim(void *arg, json_t *object, struct err *e)
-{
-	struct listing *w = arg;
-	const char *name = json_get_string(json_object_get(object, "metadata"), "name");
-	struct err ignored = ERR_INIT;
-
-	(void)e;
-	if (name && check_name(name, &ignored) == 0)
-		info_of(&w->l, name);
-	return 0;
-}
-
-static int list_of(struct listing *w, const char *what,
-		   int (*item)(void *arg, json_t *object, struct err *e), bool first,
-		   struct err *e)
-{
-	AUTO_FREE char *path = kube_path(w->k->api, "%s", what);
-	char version[KUBE_VERSION_MAX];
-
-	return kube_list(w->k->api,
-			 &(struct kube_list){.path = path,
-					     .label_selector = w->k->selector,
-					     .begin = first ? on_begin : NULL,
-					     .item = item,
-					     .arg = w},
-			 version, e);
-}
-
 static int kubernetes_list(struct backend *b, struct sandbox_list *ret, struct err *e)
 {
-	struct kube *k = kube_of(b);
-	struct listing w = {.k = k};
-
-	if (list_of(&w, "pods", on_pod, true, e) < 0 ||
-	    (*k->conf->kube_volume_size &&
-	     list_of(&w, "persistentvolumeclaims", on_claim, false, e) < 0)) {
-		sandbox_list_release(&w.l);
-		return -1;
-	}
-	*ret = w.l;
-	return 0;
+	return podlist(kube_of(b), ret, e);
 }
 
 /* ---- the rest */
@@ -442,7 +351,7 @@ static void remove_owner_of_nothing(struct kube *k)
 	struct sandbox_list l = {0};
 	struct err ignored = ERR_INIT;
 
-	if (kubernetes_list(&k->base, &l, &ignored) == 0 && l.n == 0)
+	if (podlist(k, &l, &ignored) == 0 && l.n == 0)
 		agentmap_remove(k->agents, &ignored);
 	sandbox_list_release(&l);
 }

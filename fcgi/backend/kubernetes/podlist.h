@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BACKEND_KUBERNETES_PODLIST_H
+#define BACKEND_KUBERNETES_PODLIST_H
+
+#include "backend/kubernetes/kubernetes.h"
+
+/*
+ * All sandboxes of this server as the API server has them now: its pods, and the
+ * claims whose pods are gone. Control thread.
+ */
+int podlist(struct kube *k, struct sandbox_list *ret, struct err *e);
+
+/* What is put into paths. */
+int podlist_check_name(const char *name, struct err *e);
+
+#endif
