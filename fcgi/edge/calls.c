@@ -20,6 +20,7 @@ enum {
 
 struct calls {
 	uv_poll_t poll;
+	int polled; /* events it waits for */
 	int fd;
 	struct lot *lot;
 	void (*take_relayed)(struct edge *edge, const json_t *body);
@@ -94,12 +95,16 @@ static void send_waiting(struct calls *calls)
 /* Loop: wait for room only while there is none. */
 static void watch(struct calls *calls)
 {
-	bool full;
+	int events;
 
 	pthread_mutex_lock(&calls->lock);
-	full = calls->is_full;
+	events = UV_READABLE | (calls->is_full ? UV_WRITABLE : 0);
 	pthread_mutex_unlock(&calls->lock);
-	uv_poll_start(&calls->poll, UV_READABLE | (full ? UV_WRITABLE : 0), on_poll);
+	/* libuv takes the descriptor out and in again, even for the same events. */
+	if (uv_is_active((uv_handle_t *)&calls->poll) && events == calls->polled)
+		return;
+	calls->polled = events;
+	uv_poll_start(&calls->poll, events, on_poll);
 }
 
 /* Loop: the request with this id, taken out; NULL: nobody waits any more. */
@@ -294,7 +299,7 @@ int calls_ask(struct calls *calls, struct request *r, struct client *c, struct e
 		}
 	}
 	if (rc == 0 && c)
-		lot_park(calls->lot, c);
+		lot_park_for_answer(calls->lot, c);
 	pthread_mutex_unlock(&calls->lock);
 	return rc;
 }

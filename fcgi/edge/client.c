@@ -53,23 +53,42 @@ static void begin_record(struct client *c)
 	c->header_left = sizeof(c->header);
 }
 
-/* n bytes of the current record went out. */
+/* n bytes of what was to go went out. */
 static void account(struct client *c, size_t n)
 {
-	size_t of_header = n < c->header_left ? n : c->header_left;
+	while (n > 0) {
+		if (c->record_left == 0)
+			begin_record(c);
+		size_t of_header = n < c->header_left ? n : c->header_left;
+		size_t of_record =
+			n - of_header < c->record_left ? n - of_header : c->record_left;
 
-	c->header_left = (uint8_t)(c->header_left - of_header);
-	c->sent += (uint32_t)(n - of_header);
-	c->record_left -= (uint32_t)(n - of_header);
-	if (c->record_left == 0 && c->sent == c->queue[c->head]->len)
-		pop_chunk(c);
+		n -= of_header + of_record;
+		c->header_left = (uint8_t)(c->header_left - of_header);
+		c->sent += (uint32_t)of_record;
+		c->record_left -= (uint32_t)of_record;
+		if (c->record_left == 0 && c->sent == c->queue[c->head]->len)
+			pop_chunk(c);
+	}
+}
+
+/* The records that end the request, if they are all that follows the current one. */
+static const struct chunk *end_after(const struct client *c)
+{
+	const struct chunk *k = c->queue[c->head];
+	const struct chunk *next = c->queue[(c->head + 1) % CLIENT_QUEUE];
+
+	if (c->count != 2 || !next->is_raw || c->record_left != k->len - c->sent)
+		return NULL;
+	return next;
 }
 
 /* Write a part of the first chunk. 1: went; 0: the peer is full; -1: it left. */
 static int write_some(struct client *c)
 {
 	struct chunk *k = c->queue[c->head];
-	struct iovec iov[2];
+	const struct chunk *end;
+	struct iovec iov[3];
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 	ssize_t n;
 
@@ -78,6 +97,9 @@ static int write_some(struct client *c)
 	iov[0] = (struct iovec){c->header + sizeof(c->header) - c->header_left,
 				c->header_left};
 	iov[1] = (struct iovec){k->p + c->sent, c->record_left};
+	end = end_after(c);
+	if (end)
+		iov[msg.msg_iovlen++] = (struct iovec){(char *)end->p, end->len};
 	do {
 		n = sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
@@ -192,18 +214,31 @@ void client_send(struct client *c, struct chunk *k)
 	flush(c);
 }
 
-void client_end(struct client *c)
+static void enqueue_end(struct client *c)
 {
 	unsigned char tail[8 + 16] = {0};
 	struct chunk *k;
 
-	if (!c->is_open || c->is_ending)
-		return;
 	put_header(tail, FCGI_STDOUT, c->request_id, 0);
 	put_header(tail + 8, FCGI_END_REQUEST, c->request_id, 8);
 	k = chunk_new(tail, sizeof(tail));
 	k->is_raw = true;
 	c->is_ending = true;
 	enqueue(c, k);
+}
+
+void client_end(struct client *c)
+{
+	if (!c->is_open || c->is_ending)
+		return;
+	enqueue_end(c);
+	flush(c);
+}
+
+void client_send_last(struct client *c, struct chunk *k)
+{
+	assert(client_has_room(c) && k->len > 0);
+	enqueue(c, k);
+	enqueue_end(c);
 	flush(c);
 }

@@ -72,6 +72,9 @@ void client_send(struct client *c, struct chunk *k);
 /* After what is queued: the end of the request, then gone(). */
 void client_end(struct client *c);
 
+/* Both, for a chunk that is not empty; in one write, so nginx wakes once. */
+void client_send_last(struct client *c, struct chunk *k);
+
 /* Leave at once, without an end; gone() is called. Twice is fine. */
 void client_close(struct client *c);
 

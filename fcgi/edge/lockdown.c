@@ -26,9 +26,9 @@ static const int allowed[] = {
 	SYS(shutdown), SYS(getsockname), SYS(getpeername), SYS(getsockopt),
 	SYS(setsockopt), SYS(read), SYS(readv), SYS(write), SYS(writev), SYS(close),
 	/* waiting */
-	SYS(epoll_create1), SYS(epoll_ctl), SYS(epoll_wait), SYS(epoll_pwait), SYS(poll),
-	SYS(ppoll), SYS(eventfd2), SYS(pipe2), SYS(futex), SYS(nanosleep),
-	SYS(clock_nanosleep), SYS(restart_syscall), SYS(sched_yield),
+	SYS(timerfd_settime), SYS(epoll_create1), SYS(epoll_ctl), SYS(epoll_wait),
+	SYS(epoll_pwait), SYS(poll), SYS(ppoll), SYS(eventfd2), SYS(pipe2), SYS(futex),
+	SYS(nanosleep), SYS(clock_nanosleep), SYS(restart_syscall), SYS(sched_yield),
 	/* the store, read-only: openat is below */
 	SYS(pread64), SYS(lseek), SYS(fstat), SYS(stat), SYS(lstat), SYS(newfstatat),
 	SYS(statx), SYS(access), SYS(faccessat), SYS(faccessat2), SYS(readlink),

@@ -5,15 +5,21 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/mem.h"
 #include "edge/client.h"
 #include "edge/stats.h"
 
+enum { ANSWER_SOON_NS = 3 * 1000 * 1000 };
+
 struct lot {
 	uv_loop_t *loop;
 	uv_async_t door;
+	uv_poll_t alarm; /* for who waits for an answer; set from any thread */
+	int alarm_fd, open_handles;
 	int64_t max;
 	atomic_int_fast64_t taken;
 	struct stats *stats;
@@ -22,11 +28,36 @@ struct lot {
 	void *arg;
 	pthread_mutex_t lock;
 	struct client *first, **last; /* under lock: parked, not adopted */
+	bool alarm_is_set;            /* under lock */
 };
+
+/* Under lock; ns 0: off. */
+static void set_alarm(struct lot *lot, long ns)
+{
+	struct itimerspec t = {.it_value = {.tv_nsec = ns}};
+
+	if (lot->alarm_is_set == (ns > 0))
+		return;
+	lot->alarm_is_set = ns > 0;
+	if (timerfd_settime(lot->alarm_fd, 0, &t, NULL) < 0)
+		abort(); /* only a bug can do that */
+}
 
 static void on_door(uv_async_t *door)
 {
 	lot_adopt_waiting(door->data);
+}
+
+static void on_alarm(uv_poll_t *alarm, int status, int events)
+{
+	struct lot *lot = alarm->data;
+	uint64_t count;
+
+	(void)status;
+	(void)events;
+	/* Taken back in the last moment: nothing is there to read, or to do. */
+	if (read(lot->alarm_fd, &count, sizeof(count)) > 0)
+		lot_adopt_waiting(lot);
 }
 
 struct lot *lot_new(uv_loop_t *loop, int64_t max, struct stats *stats)
@@ -41,14 +72,24 @@ struct lot *lot_new(uv_loop_t *loop, int64_t max, struct stats *stats)
 	pthread_mutex_init(&lot->lock, NULL);
 	rc = uv_async_init(loop, &lot->door, on_door);
 	assert(rc == 0);
-	lot->door.data = lot;
+	lot->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (lot->alarm_fd < 0)
+		abort(); /* as when memory is gone */
+	rc = uv_poll_init(loop, &lot->alarm, lot->alarm_fd);
+	assert(rc == 0);
+	uv_poll_start(&lot->alarm, UV_READABLE, on_alarm);
+	lot->door.data = lot->alarm.data = lot;
+	lot->open_handles = 2;
 	return lot;
 }
 
-static void free_lot(uv_handle_t *door)
+static void free_lot(uv_handle_t *handle)
 {
-	struct lot *lot = door->data;
+	struct lot *lot = handle->data;
 
+	if (--lot->open_handles > 0)
+		return;
+	close(lot->alarm_fd);
 	pthread_mutex_destroy(&lot->lock);
 	free(lot);
 }
@@ -57,6 +98,7 @@ void lot_free(struct lot *lot)
 {
 	assert(!lot->adopted);
 	uv_close((uv_handle_t *)&lot->door, free_lot);
+	uv_close((uv_handle_t *)&lot->alarm, free_lot);
 }
 
 static void tell_if_empty(struct lot *lot)
@@ -113,15 +155,27 @@ void lot_left(struct lot *lot, struct client *c)
 	tell_if_empty(lot);
 }
 
-void lot_park(struct lot *lot, struct client *c)
+static void append(struct lot *lot, struct client *c, long alarm_ns)
 {
 	c->lot = lot;
 	c->next = NULL;
 	pthread_mutex_lock(&lot->lock);
 	*lot->last = c;
 	lot->last = &c->next;
+	if (alarm_ns)
+		set_alarm(lot, alarm_ns);
 	pthread_mutex_unlock(&lot->lock);
+}
+
+void lot_park(struct lot *lot, struct client *c)
+{
+	append(lot, c, 0);
 	uv_async_send(&lot->door);
+}
+
+void lot_park_for_answer(struct lot *lot, struct client *c)
+{
+	append(lot, c, ANSWER_SOON_NS);
 }
 
 static void adopt(struct lot *lot, struct client *c)
@@ -143,6 +197,7 @@ void lot_adopt_waiting(struct lot *lot)
 	c = lot->first;
 	lot->first = NULL;
 	lot->last = &lot->first;
+	set_alarm(lot, 0);
 	pthread_mutex_unlock(&lot->lock);
 	for (; c; c = next) {
 		next = c->next;

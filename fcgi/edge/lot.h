@@ -39,6 +39,13 @@ void lot_leave_place(struct lot *lot);
 /* Any thread that took a place: c is the loop's from now on. */
 void lot_park(struct lot *lot, struct client *c);
 
+/*
+ * The same for one that asked the runner something: the answer brings it in, with
+ * lot_adopt_waiting(), and most come soon. The loop is woken for it only when the
+ * answer takes longer than some milliseconds.
+ */
+void lot_park_for_answer(struct lot *lot, struct client *c);
+
 /* Loop: adopt what waits at the door now (a reply may overtake its request). */
 void lot_adopt_waiting(struct lot *lot);
 

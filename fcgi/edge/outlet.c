@@ -80,8 +80,7 @@ static void send_reply_of(struct outlet *o, const struct mcp_reply *m)
 	r = outlet_reply(m, &headers);
 	reply_add(&r, &b);
 	count(o, m->status);
-	client_send(&o->client, chunk_new(b.p, b.len));
-	client_end(&o->client);
+	client_send_last(&o->client, chunk_new(b.p, b.len));
 }
 
 void outlet_take_leave(struct outlet *o)

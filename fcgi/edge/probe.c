@@ -110,8 +110,7 @@ static void finish(struct probe *p, const json_t *status, const struct err *why)
 	r.headers = p->cors.p;
 	reply_add(&r, &all);
 	stats_count(p->edge->stats, routes[p->kind], r.status);
-	client_send(&p->client, chunk_new(all.p, all.len));
-	client_end(&p->client);
+	client_send_last(&p->client, chunk_new(all.p, all.len));
 }
 
 static void on_answered(struct request *r, const struct edgemsg *m)
