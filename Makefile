@@ -77,8 +77,8 @@ endef
 $(foreach d,$(LAYERS),$(eval $(call archive,$(d))))
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(LIBS)
 	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS) -lcmocka
-$(B)/tests/bench/%: $(B)/tests/bench/%.o
-	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< $(LDLIBS)
+$(B)/tests/bench/%: $(B)/tests/bench/%.o $(LIBS)
+	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS)
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)echo '  CC    $<'; $(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
