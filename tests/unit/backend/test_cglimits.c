@@ -17,7 +17,7 @@
 #include "base/mem.h"
 
 /* A group "g" of plain files in the place of the kernel's. */
-static char top[] = "/tmp/cglimits-XXXXXX";
+static char top[32];
 
 static void set(const char *file, const char *value)
 {
@@ -69,7 +69,7 @@ static int setup(void **state)
 	AUTO_FREE char *dir = NULL;
 
 	(void)state;
-	memcpy(top + strlen(top) - 6, "XXXXXX", 6);
+	snprintf(top, sizeof(top), "/tmp/cglimits-XXXXXX");
 	assert_non_null(mkdtemp(top));
 	dir = xasprintf("%s/g", top);
 	assert_int_equal(0, mkdir(dir, 0700));
