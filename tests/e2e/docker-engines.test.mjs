@@ -9,7 +9,7 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { api, background, client, engine, refusal, server, useEngine, withServer } from "./docker-rig.mjs";
 import { run, until } from "./rig.mjs";
-import { ask } from "./with-docker.mjs";
+import { Rootless, ask } from "./with-docker.mjs";
 
 // Two CAs, each with a certificate for an engine, one that has expired and one for a
 // client, as Docker's documentation makes them.
@@ -154,6 +154,30 @@ test("an engine in a container of another engine works over TCP", async () => {
 	} finally {
 		await call("DELETE", `/containers/${Id}?force=1&v=1`);
 		await ask(engine.socket, "DELETE", `/images/${image}`);
+	}
+});
+
+// Its containers are of a user namespace that even root here is nobody in.
+test("a rootless engine works, found by the user's runtime folder", async () => {
+	const top = fs.mkdtempSync("/var/tmp/mcp-test-rootless-");
+	const rootless = await Rootless.start([], top);
+	try {
+		fs.mkdirSync(path.join(rootless.run, "podman"));
+		fs.symlinkSync(rootless.socket, path.join(rootless.run, "podman/podman.sock"));
+		const found = fs.existsSync("/var/run/docker.sock") ? {} : { DOCKER_HOST: "", XDG_RUNTIME_DIR: rootless.run };
+		const env = { DOCKER_HOST: `unix://${rootless.socket}`, ...found, SANDBOX_IMAGE: await rootless.tiny() };
+		await withServer(env, async (s, c) => {
+			const r = await run(c, "user", ["id -u; echo kept >/workspace/note; echo a >/artifacts/a"]);
+			assert.equal(r.final.commands[0].stdout, "1000\n");
+			assert.deepEqual(r.final.artifacts.map((a) => a.path), ["a"]);
+			assert.equal((await run(c, "user", ["id -u; cat /workspace/note"], { as_user: "root" })).final.commands[0].stdout, "0\nkept\n");
+			await megabytesBothWays(c);
+			await s.restart();
+			assert.equal((await run(c, "user", ["cat /workspace/note"])).final.commands[0].stdout, "kept\n");
+		});
+	} finally {
+		await rootless.stop();
+		fs.rmSync(top, { recursive: true });
 	}
 });
 

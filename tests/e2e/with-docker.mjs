@@ -5,7 +5,7 @@
 // which is already on the machine is never touched, nor its bridge and firewall. The
 // sandboxes' image is the local backend's root file system, imported once and kept in
 // the data folder of the cache.
-import { spawn, execFileSync } from "node:child_process";
+import { spawn, spawnSync, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import http from "node:http";
@@ -107,8 +107,12 @@ export class Engine {
 			r.on("error", reject);
 			tar.stdout.pipe(r);
 		});
-		// Podman takes the tag of an import for latest.
-		await ask(this.socket, "POST", `/images/${name}:latest/tag?repo=${name}&tag=${tag}`);
+		await this.tagLatest(name, tag);
+	}
+
+	// Podman takes the tag of an import for latest.
+	tagLatest(name, tag) {
+		return ask(this.socket, "POST", `/images/${name}:latest/tag?repo=${name}&tag=${tag}`);
 	}
 
 	get env() {
@@ -143,6 +147,7 @@ export class Engine {
 		fs.rmSync(dir, { recursive: true });
 		const r = await ask(this.socket, "POST", `/images/create?fromSrc=-&repo=${name}&tag=1`, body, { "content-type": "application/x-tar" });
 		if (r.status !== 200 || r.text.includes('"error"')) throw new Error(r.text);
+		await this.tagLatest(name, "1");
 		return `${name}:1`;
 	}
 
@@ -254,6 +259,39 @@ export class Podman extends Engine {
 				CONTAINERS_STORAGE_CONF: file("storage.conf", `[storage]\ndriver = "overlay"\nrunroot = "${this.run}/exec"\ngraphroot = "${this.top}/data"\n`),
 			},
 		};
+	}
+}
+
+// Podman as a user of its own, whom stop() removes.
+export class Rootless extends Podman {
+	name = "rootless";
+	user = "mcp-test-rootless";
+
+	command() {
+		if (spawnSync("id", [this.user]).status !== 0) execFileSync("useradd", ["-m", this.user]);
+		const { args, env } = super.command();
+		for (const dir of [this.run, this.top]) {
+			fs.chmodSync(dir, 0o755);
+			fs.chownSync(dir, ...this.ids());
+		}
+		const as = ["setpriv", `--reuid=${this.user}`, `--regid=${this.user}`, "--init-groups", "env", `HOME=/home/${this.user}`, `XDG_RUNTIME_DIR=${this.run}`];
+		return { ...this.alone(...as, ...args.slice(args.indexOf("podman"))), env };
+	}
+
+	ids() {
+		return String(execFileSync("sh", ["-c", `id -u ${this.user}; id -g ${this.user}`])).trim().split("\n").map(Number);
+	}
+
+	async stop() {
+		const [uid] = this.ids();
+		await super.stop();
+		// The process that holds its user namespace stays otherwise.
+		await until("the user's processes to end", 5000, () => {
+			const own = fs.readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === uid);
+			for (const pid of own) process.kill(Number(pid), "SIGKILL");
+			return own.length === 0;
+		});
+		execFileSync("userdel", ["-r", this.user], { stdio: "ignore" });
 	}
 }
 
