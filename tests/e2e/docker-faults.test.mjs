@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What engines and people do to containers under commands that run.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 import { engine, server, client, api, inspect, one, background, useEngine, withServer } from "./docker-rig.mjs";
 import { Server, run, until } from "./rig.mjs";
@@ -128,5 +129,33 @@ test("an engine whose disk is full says so, and serves again when there is room"
 		await small?.stop();
 		execFileSync("umount", ["-l", top]);
 		fs.rmdirSync(top);
+	}
+});
+
+test("a limit of the disk is kept where the engine's storage can", async (t) => {
+	const top = fs.mkdtempSync("/run/mcp-test-btrfs-");
+	const file = path.join(server.dir, "btrfs.img");
+	let small;
+	try {
+		fs.closeSync(fs.openSync(file, "w"));
+		fs.truncateSync(file, 700 << 20);
+		try {
+			execFileSync("mkfs.btrfs", ["-q", file], { stdio: "ignore" });
+			execFileSync("mount", ["-o", "loop", file, top], { stdio: "ignore" });
+		} catch (error) {
+			return t.skip(`no btrfs here: ${error.message}`);
+		}
+		small = await Engine.start(["--storage-driver=btrfs"], top);
+		const env = { DOCKER_HOST: `unix://${small.socket}`, SANDBOX_IMAGE: await small.tiny(), SANDBOX_DISK_MB: "50" };
+		await withServer(env, async (s, c) => {
+			const { final } = await run(c, "a", ["head -c 80000000 /dev/zero >/workspace/big"]);
+			assert.match(final.commands[0].stderr, /quota exceeded|No space left/);
+			assert.equal((await run(c, "b", ["head -c 30000000 /dev/zero >/workspace/big; echo up"])).final.commands[0].stdout, "up\n");
+		});
+	} finally {
+		await small?.stop();
+		spawnSync("umount", ["-l", top]);
+		fs.rmdirSync(top);
+		fs.rmSync(file);
 	}
 });

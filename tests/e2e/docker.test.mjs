@@ -128,6 +128,21 @@ test("a read-only root has writable places and no others", async () => {
 	assert.deepEqual((await api("GET", "/volumes")).Volumes ?? [], []);
 });
 
+test("a limit of the disk that the engine cannot keep is refused at the start, in its words", async () => {
+	const s = await Server.start({ ...engine.env, SANDBOX_DISK_MB: "100" }, { ready: false });
+	try {
+		const words = await until("an answer", 15000, async () => {
+			const r = await fetch(`${s.base}/readyz`);
+			const text = await r.text();
+			return !text.includes("being prepared") && text;
+		});
+		assert.match(words, /SANDBOX_DISK_MB=100: .*storage-opt/);
+		assert.deepEqual(await list(s.instance), []);
+	} finally {
+		await s.stop();
+	}
+});
+
 test("on the bridge, sandboxes do not reach each other", async () => {
 	const s = await Server.start({ ...engine.env, SANDBOX_NETWORK_MODE: "bridge" });
 	try {

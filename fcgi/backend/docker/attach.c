@@ -20,6 +20,16 @@ static int decode(void *state, const char *p, size_t n, struct buf *out)
 
 static const struct pump_codec mux_codec = {.decode = decode, .free = free};
 
+const char *attach_exec_id(const json_t *answer)
+{
+	const char *id = json_get_string(answer, "Id");
+
+	return id && *id && strlen(id) <= 128 &&
+			       strspn(id, "0123456789abcdef") == strlen(id)
+		       ? id
+		       : NULL;
+}
+
 static int make_exec(struct docker *d, const char *name, char **ret, struct err *e)
 {
 	AUTO_FREE char *path = xasprintf("/containers/%s/exec", name);
@@ -33,8 +43,8 @@ static int make_exec(struct docker *d, const char *name, char **ret, struct err 
 
 	if (engine_call(&d->engine, &c, &answer, e) < 0)
 		return -1;
-	id = json_get_string(answer, "Id");
-	if (!id || strlen(id) > 128 || strspn(id, "0123456789abcdef") != strlen(id))
+	id = attach_exec_id(answer);
+	if (!id)
 		return err_set(e, ERR_BACKEND, "the engine made an exec without an id");
 	*ret = xstrdup(id);
 	return 0;

@@ -11,4 +11,7 @@
  */
 int attach_agent(struct docker *d, const char *name, int *ret_fd, struct err *e);
 
+/* The id in the answer to the making of an exec, which goes into a path; NULL: none. */
+const char *attach_exec_id(const json_t *answer);
+
 #endif

@@ -318,6 +318,21 @@ static int make_agent_archive(struct docker *d, struct err *e)
 	return buf_ok(&d->agent) ? 0 : err_set(e, ERR_LIMIT, "the agent is too large");
 }
 
+/* Few storage drivers can: a container that is never started shows it. */
+static int check_disk(struct docker *d, struct err *e)
+{
+	AUTO_FREE char *name = xasprintf("mcp-sbx-disk-%s", d->instance);
+	const struct sandbox_spec spec = {.name = name, .identifier = "", .tenant = ""};
+	struct err ignored = ERR_INIT;
+
+	if (d->conf->disk_mb <= 0)
+		return 0;
+	container_remove(d, name, &ignored); /* of a start that was cut off */
+	if (container_create(d, &spec, e) < 0)
+		return err_wrap(e, "SANDBOX_DISK_MB=%lld", (long long)d->conf->disk_mb);
+	return container_remove(d, name, e);
+}
+
 static int set_up(struct docker *d, struct err *e)
 {
 	if (set_policy(d, e) < 0 || engine_open(d->conf, &d->engine, e) < 0 ||
@@ -327,7 +342,7 @@ static int set_up(struct docker *d, struct err *e)
 		   d->engine.is_podman ? "Podman" : "Docker", d->engine.where,
 		   d->engine.api + 2, d->engine.arch);
 	if ((!*d->conf->agent_path && check_arch(d, e) < 0) || network_open(d, e) < 0 ||
-	    image_ensure_present(d, e) < 0)
+	    image_ensure_present(d, e) < 0 || check_disk(d, e) < 0)
 		return -1;
 	return pump_start(&d->pump, e);
 }

@@ -167,37 +167,41 @@ static bool has_podman(const json_t *version)
 	return false;
 }
 
-static int greet(struct engine *en, struct err *e)
+int engine_understand(struct engine *en, const json_t *version, struct err *e)
 {
-	struct engine_call call = {
-		.method = "GET", .path = "/version", .timeout_ms = PROBE_MS};
-	AUTO_JSON *v = NULL;
-	const char *arch, *os;
-	struct err why = ERR_INIT;
+	const char *arch = json_get_string(version, "Arch");
+	const char *os = json_get_string(version, "Os");
 	char api[16];
 
-	if (engine_call(en, &call, &v, &why) < 0) {
-		if (why.kind == ERR_INVALID || why.kind == ERR_NOT_FOUND)
-			return no_engine(en, e);
-		*e = why;
-		return -1;
-	}
-	if (!json_get_string(v, "ApiVersion"))
+	if (!json_get_string(version, "ApiVersion"))
 		return no_engine(en, e);
-	if (engine_agree(json_get_string(v, "ApiVersion"),
-			 json_get_string(v, "MinAPIVersion"), api, e) < 0)
+	if (engine_agree(json_get_string(version, "ApiVersion"),
+			 json_get_string(version, "MinAPIVersion"), api, e) < 0)
 		return err_wrap(e, "the engine at %s", en->where);
-	os = json_get_string(v, "Os");
 	if (os && strcmp(os, "linux") != 0)
 		return err_set(e, ERR_BACKEND,
 			       "the engine at %s runs %.32s containers; "
 			       "Linux ones are needed",
 			       en->where, os);
-	arch = json_get_string(v, "Arch");
 	snprintf(en->arch, sizeof en->arch, "%s", arch ? arch : "");
 	snprintf(en->api, sizeof en->api, "/v%.12s", api);
-	en->is_podman = has_podman(v);
+	en->is_podman = has_podman(version);
 	return 0;
+}
+
+static int greet(struct engine *en, struct err *e)
+{
+	struct engine_call call = {
+		.method = "GET", .path = "/version", .timeout_ms = PROBE_MS};
+	AUTO_JSON *v = NULL;
+	struct err why = ERR_INIT;
+
+	if (engine_call(en, &call, &v, &why) == 0)
+		return engine_understand(en, v, e);
+	if (why.kind == ERR_INVALID || why.kind == ERR_NOT_FOUND)
+		return no_engine(en, e);
+	*e = why;
+	return -1;
 }
 
 int engine_open(const struct conf *c, struct engine *ret, struct err *e)

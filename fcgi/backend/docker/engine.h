@@ -66,4 +66,10 @@ int engine_refusal(int status, const char *body, size_t n, struct err *e);
  */
 int engine_agree(const char *most, const char *least, char ret[static 16], struct err *e);
 
+/*
+ * Takes what the engine says of itself: en's api, arch, is_podman. en->where names it
+ * in words. Pure.
+ */
+int engine_understand(struct engine *en, const json_t *version, struct err *e);
+
 #endif

@@ -155,22 +155,27 @@ static int inspect(struct docker *d, json_t **ret, struct err *e)
 	return 0;
 }
 
+int image_fits(const json_t *image, const char *engine_arch, struct err *e)
+{
+	const char *arch = json_get_string(image, "Architecture");
+
+	if (!arch || !*arch || !*engine_arch || strcmp(arch, engine_arch) == 0)
+		return 0;
+	return err_set(e, ERR_BACKEND,
+		       "it is made for %.32s processors and the engine's are %s; "
+		       "build or pull it for %s",
+		       arch, engine_arch, engine_arch);
+}
+
 /* 1: it is there and fits; 0: it is missing. */
 static int look(struct docker *d, struct err *e)
 {
 	AUTO_JSON *root = NULL;
-	const char *arch;
 	int there = inspect(d, &root, e);
 
 	if (there <= 0)
 		return there;
-	arch = json_get_string(root, "Architecture");
-	if (arch && *arch && *d->engine.arch && strcmp(arch, d->engine.arch) != 0)
-		return err_set(e, ERR_BACKEND,
-			       "it is made for %.32s processors and the engine's are %s; "
-			       "build or pull it for %s",
-			       arch, d->engine.arch, d->engine.arch);
-	return 1;
+	return image_fits(root, d->engine.arch, e) < 0 ? -1 : 1;
 }
 
 static bool wants_build(const struct conf *c)

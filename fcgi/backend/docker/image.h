@@ -12,6 +12,9 @@
 /* SANDBOX_IMAGE as a full reference, with a tag; the caller's. Pure. */
 char *image_reference(const char *image);
 
+/* ERR_BACKEND: what an inspect answer describes is for other processors. Pure. */
+int image_fits(const json_t *image, const char *engine_arch, struct err *e);
+
 /* Says in the log how it goes. ERR_BACKEND when its processor is another one. */
 int image_ensure_present(struct docker *d, struct err *e);
 
