@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 // The ways to an engine, and what is said when there is none.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, test } from "node:test";
 import { api, background, client, engine, refusal, server, useEngine, withServer } from "./docker-rig.mjs";
-import { run, until } from "./rig.mjs";
-import { Rootless, ask } from "./with-docker.mjs";
+import { repo, run, until } from "./rig.mjs";
+import { Engine, Rootless, ask } from "./with-docker.mjs";
 
 // Two CAs, each with a certificate for an engine, one that has expired and one for a
 // client, as Docker's documentation makes them.
@@ -177,6 +178,43 @@ test("a rootless engine works, found by the user's runtime folder", async () => 
 		});
 	} finally {
 		await rootless.stop();
+		fs.rmSync(top, { recursive: true });
+	}
+});
+
+// The rules of docs/docker.md, in front of a network namespace that stands for the rest
+// of the world: one host with a public and a private address.
+test("the documented rules close a network to the host and to private addresses", async () => {
+	class Filtering extends Engine {
+		firewall = true;
+	}
+	const top = fs.mkdtempSync("/var/tmp/mcp-test-filter-");
+	const filter = await Filtering.start([], top);
+	const children = [];
+	const inside = (...args) => String(execFileSync(...filter.within(...args)));
+	const server = (pid) => children.push(spawn("nsenter", ["-t", pid, "--net", "python3", "-m", "http.server", "8000"], { stdio: "ignore", cwd: top }));
+	try {
+		const image = await filter.tiny();
+		inside("sh", "-c", "ip link add near type veth peer name far; ip addr add 198.51.100.1/24 dev near; ip addr add 10.9.9.1/24 dev near; ip link set near up");
+		const world = spawn(...filter.within("unshare", "--net", "sh", "-c", "echo $$; exec sleep 300"), { stdio: ["ignore", "pipe", "inherit"] });
+		children.push(world);
+		const pid = String((await once(world.stdout, "data"))[0]).trim();
+		inside("ip", "link", "set", "far", "netns", pid);
+		execFileSync("nsenter", ["-t", pid, "--net", "sh", "-c", "ip addr add 198.51.100.2/24 dev far; ip addr add 10.9.9.2/24 dev far; ip link set far up; ip route add default via 198.51.100.1"]);
+		server(pid);
+		server(String(filter.dockerd()));
+		const [, network, rules] = /```sh\n(docker network create .*)\n([^`]*)```/.exec(fs.readFileSync(path.join(repo, "docs/docker.md"), "utf8"));
+		const env = { PATH: process.env.PATH, DOCKER_HOST: `unix://${filter.socket}` };
+		execFileSync("sh", ["-c", network], { env, stdio: "ignore" });
+		await withServer({ DOCKER_HOST: env.DOCKER_HOST, SANDBOX_IMAGE: image, SANDBOX_NETWORK_MODE: "sandboxes" }, async (s, c) => {
+			const reached = async () => (await run(c, "net", [{ argv: ["bash", "-c", 'for a in 198.51.100.2 10.9.9.2 10.9.9.1; do (exec 3<>/dev/tcp/$a/8000) 2>/dev/null && echo $a; done; true'] }])).final.commands[0].stdout;
+			await until("the servers", 10000, async () => (await reached()) === "198.51.100.2\n10.9.9.2\n10.9.9.1\n");
+			inside("sh", "-ec", rules);
+			assert.equal(await reached(), "198.51.100.2\n");
+		});
+	} finally {
+		for (const child of children) child.kill();
+		await filter.stop();
 		fs.rmSync(top, { recursive: true });
 	}
 });

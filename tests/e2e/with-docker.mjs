@@ -34,6 +34,7 @@ export function ask(at, method, where, body, headers = {}) {
 
 export class Engine {
 	name = "docker";
+	firewall = false; // of its own network namespace
 	relays = []; // with a kill()
 	ports = new Map();
 	carried = new Set(); // the connections that carry() carries
@@ -47,7 +48,7 @@ export class Engine {
 	command() {
 		return this.alone("dockerd", "-H", `unix://${this.socket}`,
 			"--data-root", path.join(this.top, "data"), "--exec-root", path.join(this.run, "exec"),
-			"--pidfile", path.join(this.run, "pid"), "--iptables=false", "--ip6tables=false", ...this.more);
+			"--pidfile", path.join(this.run, "pid"), `--iptables=${this.firewall}`, "--ip6tables=false", ...this.more);
 	}
 
 	// more: arguments of the engine besides; top: where its data are
