@@ -19,10 +19,10 @@ void sha256_hex(const void *p, size_t n, char out[static SHA256_HEX_LEN + 1])
 }
 
 /* The key as one block; one that is longer is hashed first. */
-static void key_block(const char *key, uint8_t block[static SHA256_BLOCK_LENGTH])
+static void key_block(const void *key, size_t n,
+		      uint8_t block[static SHA256_BLOCK_LENGTH])
 {
 	SHA2_CTX ctx;
-	size_t n = strlen(key);
 
 	memset(block, 0, SHA256_BLOCK_LENGTH);
 	if (n <= SHA256_BLOCK_LENGTH) {
@@ -30,7 +30,7 @@ static void key_block(const char *key, uint8_t block[static SHA256_BLOCK_LENGTH]
 		return;
 	}
 	SHA256Init(&ctx);
-	SHA256Update(&ctx, (const uint8_t *)key, n);
+	SHA256Update(&ctx, key, n);
 	SHA256Final(block, &ctx);
 }
 
@@ -49,13 +49,13 @@ static void pass(const uint8_t *block, uint8_t pad, const void *p, size_t n,
 	SHA256Final(raw, &ctx);
 }
 
-void sha256_hmac_hex(const char *key, const void *p, size_t n,
+void sha256_hmac_hex(const void *key, size_t nkey, const void *p, size_t n,
 		     char out[static SHA256_HEX_LEN + 1])
 {
 	uint8_t block[SHA256_BLOCK_LENGTH];
 	uint8_t inner[SHA256_DIGEST_LENGTH], raw[SHA256_DIGEST_LENGTH];
 
-	key_block(key, block);
+	key_block(key, nkey, block);
 	pass(block, 0x36, p, n, inner);
 	pass(block, 0x5c, inner, sizeof inner, raw);
 	id_hex_encode(raw, sizeof raw, out);

@@ -10,7 +10,7 @@ enum { SHA256_HEX_LEN = 64 };
 void sha256_hex(const void *p, size_t n, char out[static SHA256_HEX_LEN + 1]);
 
 /* The HMAC (RFC 2104) of n bytes with a key, in the same form. Any thread. */
-void sha256_hmac_hex(const char *key, const void *p, size_t n,
+void sha256_hmac_hex(const void *key, size_t nkey, const void *p, size_t n,
 		     char out[static SHA256_HEX_LEN + 1]);
 
 #endif

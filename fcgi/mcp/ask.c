@@ -128,7 +128,7 @@ static int sign(const struct mcp_reads *r, const char *text, size_t n,
 
 	if (r->key(r->arg, key, e) < 0)
 		return -1;
-	sha256_hmac_hex(key, text, n, out);
+	sha256_hmac_hex(key, strlen(key), text, n, out);
 	return 0;
 }
 
@@ -137,13 +137,13 @@ static int state_text(const struct mcp_call *c, const struct mcp_reads *r,
 		      const json_t *state, struct buf *out, struct err *e)
 {
 	char digest[SHA256_HEX_LEN + 1], mac[SHA256_HEX_LEN + 1];
+	json_int_t until = clock_now_ms();
 	AUTO_JSON *payload = NULL;
 	AUTO_BUF text = BUF_INIT(STATE_MAX);
 
 	request_digest(c, digest);
-	payload = json_must(json_pack("{s:I, s:s, s:O}", "until",
-				      (json_int_t)(clock_now_ms() + ASK_STATE_MS), "of",
-				      digest, "state", state));
+	payload = json_must(json_pack("{s:I, s:s, s:O}", "until", until + ASK_STATE_MS,
+				      "of", digest, "state", state));
 	json_dump_buf(payload, &text);
 	base64url_add(out, text.p, text.len);
 	if (sign(r, out->p, out->len, mac, e) < 0)

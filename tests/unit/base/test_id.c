@@ -75,14 +75,14 @@ static void the_hmac_is_the_published_one(void **state)
 	static const char want[] = "what do ya want for nothing?";
 	static const char large[] =
 		"Test Using Larger Than Block-Size Key - Hash Key First";
-	char out[SHA256_HEX_LEN + 1], key[132] = "";
+	char out[SHA256_HEX_LEN + 1], key[131];
 
 	(void)state;
-	sha256_hmac_hex("Jefe", want, strlen(want), out);
+	sha256_hmac_hex("Jefe", 4, want, strlen(want), out);
 	assert_string_equal(out, "5bdcc146bf60754e6a042426089575c7"
 				 "5a003f089d2739839dec58b964ec3843");
-	memset(key, 0xaa, 131);
-	sha256_hmac_hex(key, large, strlen(large), out);
+	memset(key, 0xaa, sizeof(key));
+	sha256_hmac_hex(key, sizeof(key), large, strlen(large), out);
 	assert_string_equal(out, "60e431591ee0b67f0d8a26aacbf5b77f"
 				 "8e0bc6213728c5140546040f0ee37f54");
 }
