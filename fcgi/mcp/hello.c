@@ -84,14 +84,14 @@ static json_t *capabilities_of(const struct mcp_version *v)
 
 /* ---- initialize */
 
-static enum mcp_next session_opened(struct mcp_call *c, const struct mcp_reads *r,
-				    const json_t *ok, const struct err *why)
+static enum mcp_next welcome(struct mcp_call *c, const struct mcp_reads *r,
+			     const json_t *ok, const struct err *why)
 {
 	AUTO_JSON *result = NULL;
 
 	(void)r;
-	if (!ok)
-		return call_failure(c, why);
+	(void)ok;
+	(void)why; /* other edges look again within a second all the same */
 	sessions_add(c->server->sessions, c->tenant, c->session_id,
 		     &(struct session_info){.version = c->version,
 					    .can = c->can,
@@ -102,6 +102,15 @@ static enum mcp_next session_opened(struct mcp_call *c, const struct mcp_reads *
 			   introduction(c->version), "instructions",
 			   c->server->instructions);
 	return call_result(c, result);
+}
+
+/* On the HTTP+SSE transport the session was known before: not all of it any more. */
+static enum mcp_next session_opened(struct mcp_call *c, const struct mcp_reads *r,
+				    const json_t *ok, const struct err *why)
+{
+	if (!ok)
+		return call_failure(c, why);
+	return c->by_session ? call_session_changed(c, welcome) : welcome(c, r, ok, why);
 }
 
 /* Who the client says it is: for the operator's eyes, so bounded and never checked. */
