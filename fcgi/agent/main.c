@@ -261,7 +261,11 @@ static int init_main(struct agent *a, int listen_fd)
 		loop_arm(&a->loop, next);
 		loop_step(&a->loop);
 	}
-	return 0;
+	/*
+	 * As the signal would have ended it. With 0 a Kubernetes node takes an eviction
+	 * for the end of the pod's own work, and its reason is lost.
+	 */
+	return 128 + SIGTERM;
 }
 
 /*
