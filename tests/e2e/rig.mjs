@@ -2,7 +2,7 @@
 // A whole product for one suite: the server with a data folder of its own, the real
 // nginx in front, and the official SDK as the client. What it starts it stops, and
 // stop() fails when anything of it is left on the machine.
-import { spawn, execFileSync } from "node:child_process";
+import { spawn, spawnSync, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import net from "node:net";
@@ -69,7 +69,8 @@ export function traces(words, instance, runDir = `/run/mcp-sandboxd/${instance}`
 			// ended while we looked
 		}
 	}
-	const cgroups = execFileSync("find", ["/sys/fs/cgroup", "-type", "d", "-name", `*${instance}*`]);
+	// It fails when a group goes while it looks; another run's does.
+	const cgroups = spawnSync("find", ["/sys/fs/cgroup", "-type", "d", "-name", `*${instance}*`]).stdout;
 	left.push(...String(cgroups).split("\n").filter(Boolean).map((l) => `cgroup ${l}`));
 	if (fs.existsSync(runDir)) left.push(`folder ${runDir}`);
 	return left;
