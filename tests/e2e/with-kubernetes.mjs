@@ -9,7 +9,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
-import { repo, traces, until } from "./rig.mjs";
+import { Server, repo, traces, until } from "./rig.mjs";
 
 const cache = process.env.MCP_TEST_CACHE ?? "/var/cache/mcp-sandboxd-test";
 const script = path.join(repo, "tests/kubernetes/cluster");
@@ -18,14 +18,22 @@ export const namespace = "mcp-sandboxes";
 export const image = "registry.local/mcp-sandbox:test";
 
 export class Cluster {
+	// MCP_TEST_CLUSTER: the folder of one that is up already, and stays up.
 	static async start() {
 		const c = new Cluster();
+		if (process.env.MCP_TEST_CLUSTER) {
+			c.dir = process.env.MCP_TEST_CLUSTER;
+			await c.open(path.join(c.dir, "admin.conf"));
+			return c;
+		}
 		c.dir = path.join(cache, "kubernetes/cluster");
 		fs.mkdirSync(path.dirname(c.dir), { recursive: true });
 		// Two clusters in one folder would ruin each other.
 		c.lock = spawn("flock", [`${c.dir}.lock`, "sh", "-c", "echo locked; exec cat"], { stdio: ["pipe", "pipe", "inherit"] });
 		await once(c.lock.stdout, "data");
 		execFileSync(script, ["down", c.dir]); // of a test that was killed
+		// The sandboxes' image is made from what the local backend makes at its first start.
+		if (!fs.existsSync(path.join(cache, "images/default/rootfs"))) await (await Server.start({ SANDBOX_BACKEND: "local" })).stop();
 		// Its standard input is its life: it ends with us, however we end.
 		c.child = spawn(script, ["hold", c.dir], { stdio: ["pipe", "pipe", "inherit"], detached: true });
 		c.child.ended = once(c.child, "exit");
@@ -36,14 +44,18 @@ export class Cluster {
 				if (c.child.exitCode !== null) throw new Error("the cluster ended");
 				return out.endsWith("\n");
 			});
-			c.bin = fs.readFileSync(path.join(c.dir, "run/bin"), "utf8").trim();
-			c.admin = out.trim();
-			await c.deploy();
+			await c.open(out.trim());
 		} catch (error) {
 			await c.stop();
 			throw error;
 		}
 		return c;
+	}
+
+	async open(admin) {
+		this.bin = fs.readFileSync(path.join(this.dir, "run/bin"), "utf8").trim();
+		this.admin = admin;
+		await this.deploy();
 	}
 
 	kubectl(...args) {
@@ -62,7 +74,7 @@ export class Cluster {
 	}
 
 	apply(object) {
-		execFileSync(path.join(this.bin, "kubectl"), ["--kubeconfig", this.admin, "apply", "--server-side", "-f", "-"],
+		execFileSync(path.join(this.bin, "kubectl"), ["--kubeconfig", this.admin, "apply", "--server-side", "--force-conflicts", "-f", "-"],
 			{ input: typeof object === "string" ? object : JSON.stringify(object), stdio: ["pipe", "ignore", "inherit"] });
 	}
 
@@ -101,8 +113,21 @@ export class Cluster {
 		execFileSync(script, [verb, this.dir, name, ...args]);
 	}
 
+	// The other programs go on by themselves when the API server is back, after a minute.
 	async apiserverReady() {
 		await until("the API server", 60000, () => this.kubectl("get", "--raw", "/readyz") === "ok");
+		for (const name of ["kube-controller-manager", "kube-scheduler", "kubelet"]) {
+			this.program("stop", name);
+			this.program("start", name);
+		}
+		await this.nodeReady();
+	}
+
+	async nodeReady() {
+		await until("the node", 60000, async () => {
+			const { spec, status } = await this.json("get", "node", "n1");
+			return !spec.taints && status.conditions.some((c) => c.type === "Ready" && c.status === "True");
+		});
 	}
 
 	get env() {
@@ -112,6 +137,7 @@ export class Cluster {
 	}
 
 	async stop() {
+		if (!this.child) return;
 		const number = path.join(this.dir, "run/number");
 		const name = fs.existsSync(number) ? `mcpk${fs.readFileSync(number, "utf8").trim()}` : "mcpk-none";
 		this.child.stdin.end();
@@ -125,14 +151,13 @@ export class Cluster {
 	}
 }
 
-// A stopped server's pods keep running and keep their files; its data folder is gone, so
-// they go too. Anything else that is left is a fault.
+// A stopped server's pods keep running and keep their files. All of them belong to its
+// ConfigMap: when that goes, because the data folder is gone, they go too. Anything else
+// that is left is a fault.
 export async function checkLeft(cluster) {
-	const list = async (kind) => (await cluster.json("-n", namespace, "get", kind)).items;
-	const pods = await list("pods");
-	if (pods.length) cluster.kubectl("-n", namespace, "delete", "pods", "--all", "--grace-period=1", "--wait=true");
-	const left = (await list("persistentvolumeclaims")).map((o) => `claim ${o.metadata.name}`);
-	if (left.length > 0) throw new Error(`left in the cluster: ${left.join(", ")}`);
+	cluster.kubectl("-n", namespace, "delete", "configmaps", "-l", "app.kubernetes.io/managed-by=mcp-sandboxd");
+	await until("all that the servers owned to go", 60000, async () =>
+		["pods", "persistentvolumeclaims"].every((kind) => cluster.kubectl("-n", namespace, "get", kind, "-o", "name") === ""));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
