@@ -79,6 +79,53 @@ static void a_session_takes_the_version_of_a_later_initialize(void **state)
 	assert_string_equal("editor", row.client_name);
 }
 
+#define SESSION "0123456789abcdef0123456789abcdef"
+
+static void what_a_session_wants_to_hear_is_kept_and_bounded(void **state)
+{
+	static const struct {
+		enum edgemsg_type type;
+		const char *session, *key, *value;
+	} bad[] = {
+		{MSG_SUBSCRIBE, "x", "uri", "sandbox://a"},
+		{MSG_SUBSCRIBE, SESSION, "uri", ""},
+		{MSG_SUBSCRIBE, "ffffffffffffffffffffffffffffffff", "uri", "sandbox://a"},
+		{MSG_SESSION_LEVEL, SESSION, "level", ""},
+		{MSG_SESSION_LEVEL, SESSION, "level", "a level that is far too long"},
+		{MSG_SESSION_LEVEL, "ffffffffffffffffffffffffffffffff", "level", "info"},
+	};
+	struct rig *t = *state;
+	AUTO_STORE_SESSION row = {0};
+	AUTO_STORE_WORDS uris = {0};
+	struct err e = ERR_INIT;
+	enum edgemsg_type got;
+
+	json_decref(rig_ask(t, MSG_SESSION_OPEN, session("2025-11-25", "editor")));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		json_t *body = json_pack("{s:s, s:s, s:s, s:b}", "tenant", "default",
+					 "session_id", bad[i].session, bad[i].key,
+					 bad[i].value, "on", 1);
+
+		json_decref(rig_answer(t, rig_send(t, bad[i].type, body), &got));
+		assert_int_equal(MSG_ERR, got);
+	}
+	json_decref(rig_ask(t, MSG_SESSION_LEVEL,
+			    json_pack("{s:s, s:s, s:s}", "tenant", "default",
+				      "session_id", SESSION, "level", "info")));
+	for (int on = 1; on >= 0; on--) {
+		json_decref(rig_ask(t, MSG_SUBSCRIBE,
+				    json_pack("{s:s, s:s, s:s, s:b}", "tenant", "default",
+					      "session_id", SESSION, "uri", "sandbox://a",
+					      "on", on)));
+		store_words_release(&uris);
+		assert_int_equal(
+			0, store_read_subscriptions(t->reader, SESSION, 10, &uris, &e));
+		assert_int_equal(on, uris.n);
+	}
+	assert_int_equal(0, store_read_session(t->reader, "default", SESSION, &row, &e));
+	assert_string_equal("info", row.log_level);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -87,6 +134,7 @@ int main(void)
 		TEST(a_message_goes_to_every_edge_the_sender_too),
 		TEST(one_that_names_no_session_is_refused),
 		TEST(a_session_takes_the_version_of_a_later_initialize),
+		TEST(what_a_session_wants_to_hear_is_kept_and_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
