@@ -211,7 +211,10 @@ static void on_retry(uv_timer_t *t)
 
 static void retry_later(struct sandbox *sb)
 {
-	int doublings = sb->strikes > 1 ? sb->strikes - 1 : 0;
+	int strikes = sb->strikes > sb->silences ? sb->strikes : sb->silences;
+	int doublings = strikes > STRIKES_MAX ? STRIKES_MAX
+			: strikes > 1         ? strikes - 1
+					      : 0;
 
 	if (!sb->retry) {
 		sb->retry = xcalloc(1, sizeof(*sb->retry));
@@ -304,6 +307,7 @@ void sandbox_link_ready(struct sandbox *sb)
 {
 	set_state(sb, SANDBOX_READY);
 	sb->lost_since_mono = 0;
+	sb->silences = 0;
 	sb->ready_mono = clock_mono_ms();
 	if (sb->has_row)
 		sandbox_store(sb, STORE_SANDBOX_READY, NULL);
@@ -374,7 +378,8 @@ static void connected(struct sandbox *sb, struct sandboxjob *j)
 	}
 	/* What runs in it goes on, whoever cannot be asked; its time begins then. */
 	if (j->e.kind == ERR_BUSY) {
-		log_warn("sandbox %s: %s; trying again", sb->name, j->e.msg);
+		if (sb->silences++ == 0)
+			log_warn("sandbox %s: %s; trying again", sb->name, j->e.msg);
 		sb->lost_since_mono = clock_mono_ms();
 		retry_later(sb);
 		return;

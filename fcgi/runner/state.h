@@ -113,12 +113,13 @@ struct sandbox {
 	struct agentconn *conn;
 	uint8_t boot_id[16]; /* of its agent's process */
 	bool has_boot;
-	bool boot_restored; /* an earlier runner met it, this one has not yet */
+	bool boot_restored;      /* an earlier runner met it, this one has not yet */
 	int64_t lost_since_mono; /* the connection broke then; 0: it is up */
 	int64_t ready_mono;      /* it is up since then */
 	int strikes;             /* connections lost while no command came to its end */
-	const char *stale;       /* why it is stopped when nothing runs */
-	const char *again;       /* why it was started anew, files kept; told once */
+	int silences; /* connects in a row for which the backend could not be asked */
+	const char *stale; /* why it is stopped when nothing runs */
+	const char *again; /* why it was started anew, files kept; told once */
 	struct sandbox *ack_next;
 	bool ack_listed; /* in r->to_ack */
 	bool bound;      /* to one of the warm pool, in this turn */

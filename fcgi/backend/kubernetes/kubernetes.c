@@ -15,7 +15,10 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-enum { QUIET_MS = 10000 };
+enum {
+	QUIET_MS = 10000,
+	SILENT_MAX_MS = 600000, /* clusters give a node up after 5 minutes */
+};
 
 static struct kube *kube_of(struct backend *b)
 {
@@ -221,28 +224,41 @@ static int find_running(struct kube *k, const char *name, struct pod *p, struct 
 }
 
 static int exec_agent(struct kube *k, const char *name, const char *what, int *ret_fd,
-		      struct err *e)
+		      struct kube_status *status, struct err *e)
 {
 	const char *const argv[] = {PODSPEC_AGENT, what, "--socket", PODSPEC_SOCKET,
 				    NULL};
-	struct kube_status status = {0};
 
 	return kube_exec_open(k->api, k->pump,
 			      &(struct kube_exec){.pod = name,
 						  .container = k->conf->kube_container,
 						  .argv = argv,
-						  .status = &status},
+						  .status = status},
 			      ret_fd, e);
 }
 
-/* An exec failed: is it the API server, the pod, or its node? */
-static int explain(struct kube *k, const char *name, const struct err *why, struct err *e)
+/* It is the way there that failed, not the agent at its end. */
+static bool is_out_of_reach(const struct kube_status *s)
+{
+	return s->reason == KUBE_INTERNAL || s->reason == KUBE_TIMEOUT ||
+	       s->reason == KUBE_BUSY;
+}
+
+/*
+ * An exec failed: is it the API server, the pod, or its node? A node that is away for
+ * a while is the cluster's to give up: then it ends the pod.
+ */
+static int explain(struct kube *k, const char *name, const struct kube_status *status,
+		   const struct err *why, struct err *e)
 {
 	AUTO_POD p = {0};
+	bool may_wait;
 
 	if (find_running(k, name, &p, e) < 0)
 		return -1;
-	return err_set(e, ERR_BACKEND, "%s%s%s", why->msg,
+	may_wait = is_out_of_reach(status) &&
+		   podwatch_silent_ms(k->watch, name) < SILENT_MAX_MS;
+	return err_set(e, may_wait ? ERR_BUSY : ERR_BACKEND, "%s%s%s", why->msg,
 		       p.is_unreachable ? "; nothing is heard of its node " : "",
 		       p.is_unreachable ? p.node : "");
 }
@@ -251,13 +267,14 @@ static int kubernetes_connect(struct backend *b, const char *name, int *ret_fd,
 			      struct err *e)
 {
 	struct kube *k = kube_of(b);
+	struct kube_status status = {0};
 	struct err why = ERR_INIT;
 	AUTO_POD p = {0};
 
 	if (find_running(k, name, &p, e) < 0)
 		return -1;
-	if (exec_agent(k, name, "connect", ret_fd, &why) < 0)
-		return explain(k, name, &why, e);
+	if (exec_agent(k, name, "connect", ret_fd, &status, &why) < 0)
+		return explain(k, name, &status, &why, e);
 	podwatch_accept(k->watch, &p);
 	return 0;
 }
@@ -284,14 +301,28 @@ static bool says_ok(int fd)
 }
 
 /*
- * What runs in it ends; it stays, idle, with its files. Where that cannot be
- * brought about the pod goes, so that nothing goes on unseen.
+ * What runs in it ends; it stays, idle, with its files. Where its agent is not well
+ * the pod goes, so that nothing goes on unseen.
  */
+static int make_idle(struct kube *k, const struct pod *p, struct err *e)
+{
+	struct kube_status status = {0};
+	struct err why = ERR_INIT;
+	AUTO_CLOSE int fd = -1;
+
+	if (exec_agent(k, p->name, "quiet", &fd, &status, &why) == 0 && says_ok(fd))
+		return 0;
+	if (why.kind != ERR_NONE && (is_out_of_reach(&status) || why.kind == ERR_BUSY))
+		return err_set(e, ERR_BACKEND, "%s", why.msg);
+	kube_say(k, BACKEND_NOBODY,
+		 "%s cannot be made idle, so its pod is deleted, with its files%s%s",
+		 p->name, why.kind == ERR_NONE ? "" : ": ", why.msg);
+	return pods_begin_removal(k, p, e);
+}
+
 static int kubernetes_stop(struct backend *b, const char *name, struct err *e)
 {
 	struct kube *k = kube_of(b);
-	struct err why = ERR_INIT;
-	AUTO_CLOSE int fd = -1;
 	AUTO_POD p = {0};
 	bool there = false;
 
@@ -299,13 +330,9 @@ static int kubernetes_stop(struct backend *b, const char *name, struct err *e)
 		return -1;
 	if (!there || p.state == PODSTATE_ENDED || p.state == PODSTATE_LEAVING)
 		return 0;
-	if (p.state == PODSTATE_RUNNING && exec_agent(k, name, "quiet", &fd, &why) == 0 &&
-	    says_ok(fd))
-		return 0;
-	kube_say(k, BACKEND_NOBODY,
-		 "%s cannot be made idle, so its pod is deleted, with its files%s%s",
-		 name, why.kind == ERR_NONE ? "" : ": ", why.msg);
-	return pods_begin_removal(k, &p, e);
+	if (p.state == PODSTATE_RUNNING)
+		return make_idle(k, &p, e);
+	return 0; /* nothing of ours runs in it: the agent starts idle */
 }
 
 static int kubernetes_remove(struct backend *b, const char *name, bool *ret_existed,

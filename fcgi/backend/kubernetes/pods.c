@@ -16,20 +16,20 @@ enum {
 	LOOK_MS = 200,
 };
 
-/* One call about a thing of that name. */
-static int call(struct kube *k, const char *method, const char *what, const char *name,
-		const json_t *body, struct kube_status *status, json_t **ret,
+/* Which thing: one of a kind, or all of it when it has no name. */
+struct thing {
+	const char *kind, *name;
+};
+
+static int call(struct kube *k, struct thing t, struct kube_call c, json_t **ret,
 		struct err *e)
 {
-	AUTO_FREE char *path = kube_path(k->api, "%s%s%s", what, *name ? "/" : "", name);
+	AUTO_FREE char *path = kube_path(k->api, "%s%s%s", t.kind, t.name ? "/" : "",
+					 t.name ? t.name : "");
 
-	return kube_call(k->api,
-			 &(struct kube_call){.method = method,
-					     .path = path,
-					     .json = body,
-					     .may_repeat = true,
-					     .status = status},
-			 ret, e);
+	c.path = path;
+	c.may_repeat = true;
+	return kube_call(k->api, &c, ret, e);
 }
 
 /* No answer, or one that says "not now": nothing is said about the pod. */
@@ -63,7 +63,8 @@ int pods_get(struct kube *k, const char *name, struct pod *ret, struct err *e)
 	struct kube_status status = {0};
 	AUTO_JSON *root = NULL;
 
-	if (call(k, "GET", "pods", name, NULL, &status, &root, e) < 0)
+	if (call(k, (struct thing){"pods", name},
+		 (struct kube_call){.method = "GET", .status = &status}, &root, e) < 0)
 		return as_busy(&status, e);
 	return parse(k, root, ret, e);
 }
@@ -84,7 +85,9 @@ int pods_make(struct kube *k, const struct sandbox_spec *spec, size_t arch,
 					     .agent_map = agentmap_name(k->agents, arch),
 					     .owner_name = agentmap_owner_name(k->agents),
 					     .owner_uid = owner});
-	if (call(k, "POST", "pods", "", body, &status, &root, &why) == 0)
+	if (call(k, (struct thing){"pods", NULL},
+		 (struct kube_call){.method = "POST", .json = body, .status = &status},
+		 &root, &why) == 0)
 		return parse(k, root, ret, e);
 	if (status.reason == KUBE_EXISTS)
 		return pods_get(k, spec->name, ret, e);
@@ -102,7 +105,9 @@ static int begin(struct kube *k, const struct pod *p, bool now, struct err *e)
 
 	if (now)
 		json_put(body, "gracePeriodSeconds", json_integer(0));
-	if (call(k, "DELETE", "pods", p->name, body, &status, NULL, &why) == 0 ||
+	if (call(k, (struct thing){"pods", p->name},
+		 (struct kube_call){.method = "DELETE", .json = body, .status = &status},
+		 NULL, &why) == 0 ||
 	    why.kind == ERR_NOT_FOUND || status.reason == KUBE_CONFLICT)
 		return 0;
 	*e = why;
@@ -122,7 +127,7 @@ static bool is_gone(struct kube *k, const struct pod *p)
 
 	if (pods_get(k, p->name, &now, &why) < 0)
 		return why.kind == ERR_NOT_FOUND;
-	return strcmp(now.uid, p->uid) != 0;
+	return !now.uid || strcmp(now.uid, p->uid) != 0;
 }
 
 int pods_remove(struct kube *k, const struct pod *p, struct err *e)
@@ -156,7 +161,8 @@ static int await_claim_gone(struct kube *k, const char *name, struct err *e)
 
 	do {
 		why = (struct err)ERR_INIT;
-		if (call(k, "GET", claims, name, NULL, NULL, NULL, &why) < 0) {
+		if (call(k, (struct thing){claims, name},
+			 (struct kube_call){.method = "GET"}, NULL, &why) < 0) {
 			if (why.kind == ERR_NOT_FOUND)
 				return 0;
 			*e = why;
@@ -175,7 +181,8 @@ int claims_remove(struct kube *k, const char *name, bool *ret_existed, struct er
 
 	if (!*k->conf->kube_volume_size)
 		return 0;
-	if (call(k, "DELETE", claims, name, NULL, NULL, NULL, &why) == 0) {
+	if (call(k, (struct thing){claims, name}, (struct kube_call){.method = "DELETE"},
+		 NULL, &why) == 0) {
 		*ret_existed = true;
 		return 0;
 	}
@@ -213,7 +220,9 @@ int claims_make(struct kube *k, const struct sandbox_spec *spec, bool *ret_kept,
 		&(struct podspec_args){.spec = spec,
 				       .owner_name = agentmap_owner_name(k->agents),
 				       .owner_uid = owner});
-	if (call(k, "POST", claims, "", body, &status, NULL, &why) == 0)
+	if (call(k, (struct thing){claims, NULL},
+		 (struct kube_call){.method = "POST", .json = body, .status = &status},
+		 NULL, &why) == 0)
 		return 0;
 	*ret_kept = status.reason == KUBE_EXISTS;
 	if (*ret_kept)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/kubernetes/podwait.h"
 
+#include <assert.h>
+
 /* In front of a state's words when there is no sense in waiting. */
 static const char *const fatal_words[PODSTATE_COUNT] = {
 	[PODSTATE_UNSCHEDULABLE] = "no node of the cluster takes the sandbox's pod",
@@ -73,6 +75,7 @@ enum podwait_verdict podwait_judge(struct podwait *w, const struct pod *p, int64
 {
 	int64_t deadline;
 
+	assert(p->state < PODSTATE_COUNT);
 	note(w, p->state, now);
 	if (p->state == PODSTATE_RUNNING)
 		return PODWAIT_RUNS;

@@ -19,6 +19,7 @@ struct entry {
 	uint64_t told_at; /* the list during which that was */
 	bool is_gone;
 	int waiters;
+	int64_t silent_since; /* monotonic; 0: it was reached last */
 };
 
 struct table {
@@ -76,12 +77,14 @@ static struct entry *put(struct table *t, const char *key, const struct pod *p)
 	return *at;
 }
 
-/* The end is kept for those who wait for it. */
-static void mark_gone(struct entry **p)
+/* The end is kept for those who wait for it. False: nobody did, *p is the next. */
+static bool mark_gone(struct entry **p)
 {
 	(*p)->is_gone = true;
-	if ((*p)->waiters == 0)
-		entry_remove(p);
+	if ((*p)->waiters > 0)
+		return true;
+	entry_remove(p);
+	return false;
 }
 
 static void table_clear(struct table *t)
@@ -105,7 +108,7 @@ static void told(struct podwatch *w, const json_t *o, bool gone)
 	pthread_mutex_lock(&w->lock);
 	put(&w->pods, p.uid, &p)->told_at = w->list;
 	if (gone)
-		mark_gone(place(&w->pods, p.uid));
+		(void)mark_gone(place(&w->pods, p.uid));
 	if (w->is_listed)
 		w->trouble = (struct err)ERR_INIT;
 	pthread_cond_broadcast(&w->changed);
@@ -134,16 +137,13 @@ static void on_begin(void *arg)
 /* What this list did not have, and was not made while it was read, is gone. */
 static void sweep(struct podwatch *w)
 {
-	struct entry **p, *n;
+	struct entry **p;
 	size_t i;
 
 	for (i = 0; i < BUCKETS; i++)
-		for (p = &w->pods.buckets[i]; (n = *p) != NULL;) {
-			if (n->told_at < w->list)
-				mark_gone(p);
-			if (*p == n)
-				p = &n->next;
-		}
+		for (p = &w->pods.buckets[i]; *p;)
+			if ((*p)->told_at >= w->list || mark_gone(p))
+				p = &(*p)->next;
 }
 
 static void on_listed(void *arg)
@@ -315,7 +315,7 @@ bool podwatch_await_gone(struct podwatch *w, const char *uid, int64_t timeout_ms
 void podwatch_accept(struct podwatch *w, const struct pod *p)
 {
 	pthread_mutex_lock(&w->lock);
-	put(&w->accepted, p->name, p);
+	put(&w->accepted, p->name, p)->silent_since = 0;
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -329,6 +329,21 @@ bool podwatch_is_same(struct podwatch *w, const struct pod *p)
 	same = !n || (strcmp(n->pod.uid, p->uid) == 0 && n->pod.restarts == p->restarts);
 	pthread_mutex_unlock(&w->lock);
 	return same;
+}
+
+int64_t podwatch_silent_ms(struct podwatch *w, const char *name)
+{
+	int64_t now = clock_mono_ms(), ms = 0;
+	struct entry *n;
+
+	pthread_mutex_lock(&w->lock);
+	n = *place(&w->accepted, name);
+	if (n && !n->silent_since)
+		n->silent_since = now;
+	if (n)
+		ms = now - n->silent_since;
+	pthread_mutex_unlock(&w->lock);
+	return ms;
 }
 
 void podwatch_forget(struct podwatch *w, const char *name)

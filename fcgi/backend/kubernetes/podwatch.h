@@ -45,6 +45,12 @@ bool podwatch_await_gone(struct podwatch *w, const char *uid, int64_t timeout_ms
 void podwatch_accept(struct podwatch *w, const struct pod *p);
 bool podwatch_is_same(struct podwatch *w, const struct pod *p);
 
+/*
+ * The pod of that name is there but cannot be reached: for how long that has been so
+ * since it was accepted last.
+ */
+int64_t podwatch_silent_ms(struct podwatch *w, const char *name);
+
 /* The name is not used any more. */
 void podwatch_forget(struct podwatch *w, const char *name);
 

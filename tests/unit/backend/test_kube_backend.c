@@ -23,6 +23,7 @@ struct world {
 	int refusal_code;
 	bool drops_post;   /* the answer to the next POST of a pod is lost */
 	const char *quiet; /* what `agent quiet` says */
+	bool is_node_away; /* no exec reaches it */
 	bool is_away;      /* no pod can be asked for */
 	char said[8192];
 };
@@ -192,6 +193,10 @@ static void serve_exec(struct fakekube *k, int fd, const char *request)
 	struct world *w = k->arg;
 	const char *says = strstr(request, "command=quiet") ? w->quiet : "hello";
 
+	if (w->is_node_away) {
+		answer(fd, 500, FAKEKUBE_STATUS(500, "InternalError", "dial tcp: no"));
+		return;
+	}
 	fakekube_ws_accept(fd, request, "v5.channel.k8s.io");
 	fakekube_ws_send(fd, 1, says, strlen(says));
 	fakekube_wait_close(fd);
@@ -556,6 +561,30 @@ static void an_api_server_that_is_away_says_nothing_about_a_sandbox(void **state
 	world_close(&w);
 }
 
+static void a_node_that_is_away_is_the_clusters_to_give_up(void **state)
+{
+	struct err e = ERR_INIT;
+	struct world w;
+	int fd = -1;
+
+	(void)state;
+	begin(&w);
+	w.is_node_away = true;
+	assert_int_equal(w.b->ops->connect(w.b, name, &fd, &e), -1);
+	check_words(&e, ERR_BUSY, "dial tcp: no");
+	e = (struct err)ERR_INIT;
+	assert_int_equal(w.b->ops->stop(w.b, name, &e), -1);
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " POD), 0);
+	pthread_mutex_lock(&w.k.lock);
+	json_put(json_object_get(w.pod, "metadata"), "deletionTimestamp",
+		 json_string("2026-01-01T00:00:00Z"));
+	pthread_mutex_unlock(&w.k.lock);
+	e = (struct err)ERR_INIT;
+	assert_int_equal(w.b->ops->connect(w.b, name, &fd, &e), -1);
+	check_words(&e, ERR_CONFLICT, "its files are lost");
+	world_close(&w);
+}
+
 static void a_stop_makes_a_pod_idle_or_deletes_it(void **state)
 {
 	struct err e = ERR_INIT;
@@ -635,6 +664,7 @@ int main(void)
 		cmocka_unit_test(a_pod_of_another_policy_is_replaced),
 		cmocka_unit_test(another_servers_pod_of_that_name_is_left_alone),
 		cmocka_unit_test(an_api_server_that_is_away_says_nothing_about_a_sandbox),
+		cmocka_unit_test(a_node_that_is_away_is_the_clusters_to_give_up),
 		cmocka_unit_test(a_stop_makes_a_pod_idle_or_deletes_it),
 		cmocka_unit_test(all_that_a_role_lacks_is_said_at_once),
 		cmocka_unit_test(what_owns_nothing_any_more_goes_with_the_server),
