@@ -194,6 +194,7 @@ static int dial(struct http *h, struct hijack *j, struct err *e)
 	http_set_target(h, j->curl, j->words);
 	curl_easy_setopt(j->curl, CURLOPT_URL, h->base);
 	curl_easy_setopt(j->curl, CURLOPT_CONNECT_ONLY, 1L);
+	curl_easy_setopt(j->curl, CURLOPT_BUFFERSIZE, 1024L); /* it uses none of it */
 	if (h->proxy) /* a stream is none of a proxy's business */
 		curl_easy_setopt(j->curl, CURLOPT_HTTPPROXYTUNNEL, 1L);
 	rc = curl_easy_perform(j->curl);

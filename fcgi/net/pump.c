@@ -20,6 +20,7 @@
 enum {
 	PART = 64 * 1024,   /* read at once */
 	HOLD_MAX = 1 << 20, /* ceiling of a buffer; PART keeps it far below */
+	KEEP_MAX = 4096,    /* of a buffer that is empty */
 	EVENTS = 64,
 	ROUNDS = 8, /* for one stream before the others have their turn */
 };
@@ -71,6 +72,9 @@ static void held_sent(struct held *h, size_t n)
 	if (h->at < h->b.len)
 		return;
 	h->at = h->b.len = 0;
+	/* Most streams are silent most of the time: what they need is few bytes. */
+	if (h->b.cap > KEEP_MAX)
+		buf_release(&h->b);
 }
 
 static void piped_free(struct piped *s)

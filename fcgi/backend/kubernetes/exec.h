@@ -10,6 +10,9 @@
  * exec over a WebSocket, subprotocol v5.channel.k8s.io or v4, whichever the server
  * takes, carried by the pump. Control thread; several at once.
  *
+ * What it carries must be acknowledged by the program itself: a busy cluster was seen
+ * (1.34) to lose the end of the output and the exit code, and to say Success.
+ *
  * Idle cuts: the API server drops a stream that carried no data for 4 hours, things
  * in between do it after minutes. The runner asks a silent agent for a sign of life
  * every AGENTCONN_PING_MS (15 s) and gets one, which is data in both directions.
