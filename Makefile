@@ -47,7 +47,7 @@ CPPFLAGS += -D_GNU_SOURCE -Ifcgi -I. -include fcgi/base/banned.h $(shell pkg-con
 ALL_CFLAGS := -std=gnu17 $(WARN) $(OPT_$(V)) $(CFLAGS)
 LDLIBS += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -pthread
 
-.PHONY: build unit unit-programs e2e clients test test-kubernetes asan tsan corpora fuzz fuzzers lint check coverage bench fmt docs compdb \
+.PHONY: build agents unit unit-programs e2e clients test test-kubernetes asan tsan corpora fuzz fuzzers lint check coverage bench fmt docs compdb \
 	install run dev bootstrap clean help docker-build-sandbox
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -62,6 +62,13 @@ $(B)/mcp-sandboxd-fixtures: $(B)/fcgi/main.o $(B)/tests/clients/fixtures.o $(LIB
 $(B)/mcp-sandboxd-agent: $(AGENT_SRC) $(wildcard fcgi/agent/*.h fcgi/wire/agentproto.h fcgi/base/*.h) $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)echo '  AGENT $@'; musl-gcc -static -Os -g0 -s -std=gnu17 $(filter-out -Wnull-dereference,$(WARN)) -D_GNU_SOURCE -Ifcgi -fno-asynchronous-unwind-tables -ffunction-sections -Wl,--gc-sections -o $@ $(AGENT_SRC)
+# For nodes of another architecture, by Debian's cross compilers: with glibc, there is no musl.
+CROSS_amd64 := x86_64-linux-gnu-gcc
+CROSS_arm64 := aarch64-linux-gnu-gcc
+OTHER := $(if $(filter aarch64,$(shell uname -m)),amd64,arm64)
+$(B)/mcp-sandboxd-agent.%: $(AGENT_SRC) $(wildcard fcgi/agent/*.h fcgi/wire/agentproto.h fcgi/base/*.h) $(B)/flags
+	@mkdir -p $(@D)
+	$(Q)echo '  AGENT $@'; $(CROSS_$*) -static -Os -g0 -s -std=gnu17 $(filter-out -Wnull-dereference,$(WARN)) -D_GNU_SOURCE -Ifcgi -fno-asynchronous-unwind-tables -ffunction-sections -Wl,--gc-sections -o $@ $(AGENT_SRC)
 # The same program by the variant's compiler, for its tests under the sanitizers.
 AGENT_OBJ := $(patsubst %.c,$(B)/%.o,$(AGENT_SRC))
 $(B)/agent-plain: $(AGENT_OBJ)
@@ -98,6 +105,7 @@ $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(LI
 unit: $(UNIT) ## unit tests
 	@scripts/run-tests $(UNIT)
 unit-programs: $(UNIT)
+agents: build $(B)/mcp-sandboxd-agent.$(OTHER) ## the agent for the other architecture too, for clusters of both
 e2e: build ## the whole server behind nginx, with real clients and real sandboxes
 	@scripts/run-e2e
 clients: build $(B)/mcp-sandboxd-fixtures ; @scripts/run-clients ## a story with every MCP client there is, and the conformance suite
@@ -135,7 +143,7 @@ prefix ?= /usr
 libdir = $(DESTDIR)$(prefix)/lib/mcp-sandboxd
 docdir = $(DESTDIR)$(prefix)/share/doc/mcp-sandboxd
 install: build ## into DESTDIR and prefix (/usr)
-	install -D -m 0755 -t $(libdir) $(B)/mcp-sandboxd $(B)/mcp-sandboxd-agent
+	install -D -m 0755 -t $(libdir) $(B)/mcp-sandboxd $(wildcard $(B)/mcp-sandboxd-agent $(B)/mcp-sandboxd-agent.*)
 	install -D -m 0755 -t $(libdir)/scripts scripts/render-nginx
 	install -D -m 0644 -t $(libdir)/scripts scripts/lib.sh
 	install -D -m 0644 -t $(libdir) deploy/docker/sandbox.Dockerfile

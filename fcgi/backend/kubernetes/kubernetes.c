@@ -86,31 +86,35 @@ static int await(struct kube *k, struct podwait *how, struct pod *p, struct err 
 	return 0;
 }
 
-/* On the first architecture whose nodes take it. What never ran is not left. */
+/*
+ * On the first architecture whose nodes take it; when none does, the words are about
+ * the preferred one. What never ran is not left.
+ */
 static int make_new(struct kube *k, const struct sandbox_spec *spec, struct pod *ret,
 		    struct err *e)
 {
 	size_t n = agentmap_count(k->agents), i;
-	struct err ignored = ERR_INIT;
+	struct err ignored = ERR_INIT, why = ERR_INIT;
 
 	for (i = 0; i < n; i++) {
 		struct podwait how = waiting(k, true);
-		struct err why = ERR_INIT;
+		struct err now = ERR_INIT;
 
 		if (pods_make(k, spec, i, ret, e) < 0)
 			return -1;
-		if (await(k, &how, ret, &why) == 0)
+		if (await(k, &how, ret, &now) == 0)
 			return 0;
-		if (how.last != PODSTATE_UNSCHEDULABLE || i + 1 == n) {
-			*e = why;
-			pods_begin_removal(k, ret, &ignored);
-			return -1;
-		}
+		if (i == 0 || how.last != PODSTATE_UNSCHEDULABLE)
+			why = now;
+		if (how.last != PODSTATE_UNSCHEDULABLE || i + 1 == n)
+			break;
 		if (pods_remove(k, ret, e) < 0)
 			return -1;
 		pod_release(ret);
 	}
-	return err_set(e, ERR_BACKEND, "there is no agent for any architecture");
+	pods_begin_removal(k, ret, &ignored);
+	*e = why;
+	return -1;
 }
 
 /* Whether what is there can go on as the sandbox that is asked for. */

@@ -2,6 +2,7 @@
 #include "fakekube.h"
 
 #include <signal.h>
+#include <sys/utsname.h>
 
 #include "backend/kubernetes/kubernetes.h"
 #include "base/json.h"
@@ -243,6 +244,7 @@ static void on_progress(void *arg, const char *who, const char *line)
 static int open_in(struct world *w, const struct fakekube_step *steps, struct err *e)
 {
 	AUTO_FREE char *kubeconfig = NULL;
+	struct utsname u;
 
 	*w = (struct world){
 		.statuses = runs, .events = BUF_INIT(1 << 20), .quiet = "ok\n"};
@@ -252,6 +254,9 @@ static int open_in(struct world *w, const struct fakekube_step *steps, struct er
 	setenv("KUBECONFIG", kubeconfig, 1);
 	setenv("SANDBOX_BACKEND", "kubernetes", 1);
 	setenv("AGENT_PATH", "build/release/mcp-sandboxd-agent", 1);
+	/* One for other processors may lie beside it. */
+	setenv("KUBERNETES_ARCHITECTURES",
+	       uname(&u) == 0 && *u.machine == 'a' ? "arm64" : "amd64", 1);
 	if (conf_load(NULL, &w->conf, e) < 0)
 		return -1;
 	w->conf.kube_unschedulable_s = 0;
