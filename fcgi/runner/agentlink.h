@@ -19,7 +19,7 @@ void agentlink_take(struct sandbox *sb, struct agentconn *conn);
  */
 void agentlink_distrust(struct sandbox *sb, const char *why);
 
-/* In sandboxes.c. */
+/* In sandboxreport.c. */
 void sandbox_link_ready(struct sandbox *sb);
 void sandbox_link_lost(struct sandbox *sb, const char *why);
 

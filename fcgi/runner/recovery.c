@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "runner/reserve.h"
 #include "runner/runs.h"
+#include "runner/sandboxall.h"
 #include "runner/sandboxes.h"
 #include "runner/sandboxrec.h"
 #include "runner/turn.h"

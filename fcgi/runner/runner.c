@@ -16,6 +16,7 @@
 #include "runner/recovery.h"
 #include "runner/requests.h"
 #include "runner/runs.h"
+#include "runner/sandboxall.h"
 #include "runner/sandboxes.h"
 #include "runner/state.h"
 #include "runner/tick.h"

@@ -6,7 +6,8 @@
 
 /*
  * The machine that brings a sandbox (its record: runner/sandboxrec.h) from nothing
- * to ready and back. Loop only.
+ * to ready and back: its steps are in runner/sandboxstep.h, what comes of them in
+ * runner/sandboxreport.h, all at once in runner/sandboxall.h. Loop only.
  */
 
 /* The backend has it and it runs: connect instead of creating. */
@@ -25,7 +26,6 @@ bool sandbox_is_up(const struct sandbox *sb);
 
 /* Runs or waiters want something: create, connect or start what can start. */
 void sandbox_kick(struct sandbox *sb);
-void sandboxes_kick_all(struct runner *r);
 
 /*
  * Remove it with its files. Its runs end as canceled for that reason. `to` (with
@@ -34,16 +34,8 @@ void sandboxes_kick_all(struct runner *r);
 void sandbox_remove(struct sandbox *sb, const char *reason, const struct replyto *to,
 		    bool restart);
 
-/* Stop all that run, keeping files; sandboxes_busy() tells when they are. */
-void sandboxes_stop_all(struct runner *r);
-bool sandboxes_busy(const struct runner *r);
-/* Is there one that is being created? Someone waits for it. */
-bool sandboxes_any_creating(const struct runner *r);
-
-void sandboxes_heartbeat(struct runner *r, int64_t mono_ms);
-
-/* Forget all records; one that a job holds is freed when the job is done. */
-void sandboxes_drop_all(struct runner *r);
+/* The server stops: its runs end as canceled, it is stopped, its files are kept. */
+void sandbox_stop(struct sandbox *sb);
 
 /*
  * Stop it as soon as nothing runs in it, so that its next use starts it with its

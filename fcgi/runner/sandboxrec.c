@@ -13,6 +13,7 @@
 #include "runner/runs.h"
 #include "runner/sandboxes.h"
 #include "runner/turn.h"
+#include "runner/waiters.h"
 
 enum { BOOT_HEX = 2 * sizeof(((struct sandbox *)NULL)->boot_id) };
 
@@ -163,16 +164,11 @@ static void on_timer_closed(uv_handle_t *h)
 
 void sandbox_free(struct sandbox *sb)
 {
-	struct waiter *next;
-
 	agentconn_free(MOVE(sb->conn));
 	acknowledge_never(sb);
 	if (sb->retry)
 		uv_close((uv_handle_t *)sb->retry, on_timer_closed);
-	for (struct waiter *w = sb->waiters; w; w = next) {
-		next = w->next;
-		free(w);
-	}
+	waiters_free(sb);
 	free(sb->forget);
 	free(sb->strangers);
 	free(sb->tenant);

@@ -13,6 +13,7 @@
 #include "runner/recovery.h"
 #include "runner/reserve.h"
 #include "runner/runs.h"
+#include "runner/sandboxall.h"
 #include "runner/sandboxes.h"
 #include "runner/sandboxrec.h"
 #include "runner/turn.h"

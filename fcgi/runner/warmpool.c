@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "runner/recovery.h"
+#include "runner/sandboxall.h"
 #include "runner/sandboxes.h"
 #include "runner/sandboxrec.h"
 #include "runner/turn.h"
