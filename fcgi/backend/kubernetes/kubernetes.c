@@ -241,11 +241,14 @@ static int exec_agent(struct kube *k, const char *name, const char *what, int *r
 			      ret_fd, e);
 }
 
-/* It is the way there that failed, not the agent at its end. */
+/*
+ * It is the way there that failed, not the agent at its end: no answer, a stream that
+ * broke, or one that ended well and without a word.
+ */
 static bool is_out_of_reach(const struct kube_status *s)
 {
-	return s->reason == KUBE_INTERNAL || s->reason == KUBE_TIMEOUT ||
-	       s->reason == KUBE_BUSY;
+	return (s->code == 0 && s->reason == KUBE_OTHER) || s->reason == KUBE_INTERNAL ||
+	       s->reason == KUBE_TIMEOUT || s->reason == KUBE_BUSY;
 }
 
 /*
