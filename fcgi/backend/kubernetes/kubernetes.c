@@ -227,18 +227,28 @@ static int find_running(struct kube *k, const char *name, struct pod *p, struct 
 	return 0;
 }
 
+/* The runner sees an end; why it came is for the log. On the pump's thread. */
+static void on_stream_over(void *arg, const char *pod, const struct err *why)
+{
+	kube_say(arg, BACKEND_NOBODY, "%s: its stream is over: %s", pod, why->msg);
+}
+
 static int exec_agent(struct kube *k, const char *name, const char *what, int *ret_fd,
 		      struct kube_status *status, struct err *e)
 {
+	bool goes_on = strcmp(what, "connect") == 0;
 	const char *const argv[] = {PODSPEC_AGENT, what, "--socket", PODSPEC_SOCKET,
 				    NULL};
 
-	return kube_exec_open(k->api, k->pump,
-			      &(struct kube_exec){.pod = name,
-						  .container = k->conf->kube_container,
-						  .argv = argv,
-						  .status = status},
-			      ret_fd, e);
+	return kube_exec_open(
+		k->api, k->pump,
+		&(struct kube_exec){.pod = name,
+				    .container = k->conf->kube_container,
+				    .argv = argv,
+				    .ended = goes_on ? on_stream_over : NULL,
+				    .arg = k,
+				    .status = status},
+		ret_fd, e);
 }
 
 /*
