@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs a command with an engine of its own at hand, and the suites' servers set to use
-// it:   node with-docker.mjs [--podman] COMMAND [ARG...]
+// it:   node with-docker.mjs [--podman|--gvisor|--tcp] COMMAND [ARG...]
 // The engine has a socket, data folder and network namespace of its own, so that one
 // which is already on the machine is never touched, nor its bridge and firewall. The
 // sandboxes' image is the local backend's root file system, imported once and kept in
@@ -296,6 +296,18 @@ export class Rootless extends Podman {
 	}
 }
 
+// Docker over TCP, as an engine of another machine: the agent is reached by an exec.
+export class Remote extends Engine {
+	async import() {
+		await super.import();
+		this.host = `tcp://127.0.0.1:${await this.carry()}`;
+	}
+
+	get env() {
+		return { ...super.env, DOCKER_HOST: this.host };
+	}
+}
+
 // Docker with gVisor for a runtime.
 export class Gvisor extends Engine {
 	command() {
@@ -325,7 +337,7 @@ export async function checkLeft(engine) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
 	const args = process.argv.slice(2);
-	const kinds = { "--podman": Podman, "--gvisor": Gvisor };
+	const kinds = { "--podman": Podman, "--gvisor": Gvisor, "--tcp": Remote };
 	const engine = await (kinds[args[0]] ?? Engine).start();
 	if (kinds[args[0]]) args.shift();
 	let code = 1;
