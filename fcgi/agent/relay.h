@@ -3,7 +3,8 @@
 #define AGENT_RELAY_H
 
 /* Carry bytes between standard input and output and the agent's socket, until
- * either side ends. One that is not there yet is waited for, seconds at most. The
+ * either side ends. A socket that is not yet in its
+ * folder is waited for, seconds at most. The
  * exit status for main. */
 int relay(const char *socket_path);
 

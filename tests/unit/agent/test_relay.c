@@ -6,8 +6,11 @@ static pid_t relay_pid;
 /* The agent's own socket, reached through `connect`. */
 static void through_the_relay(void)
 {
+	struct stat st;
 	int pair[2];
 
+	for (int i = 0; i < 200 && stat(h.socket, &st) < 0; i++)
+		usleep(10000); /* another process makes it, and its folder */
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	relay_pid = fork();
 	assert_true(relay_pid >= 0);
@@ -21,7 +24,7 @@ static void through_the_relay(void)
 	h.c.fd = pair[0];
 }
 
-/* Nobody has to wait before: `connect` does. */
+/* In a folder that is there. */
 static void an_agent_that_does_not_listen_yet_is_waited_for(void **state)
 {
 	char folder[] = "/tmp/mcp-relay-XXXXXX", aside[64], path[64];
