@@ -132,7 +132,12 @@ static int sign(const struct mcp_reads *r, const char *text, size_t n,
 	return 0;
 }
 
-/* base64url(payload) "." hmac */
+/*
+ * base64url(payload) "." hmac. Its end is told by the wall clock: any edge may be
+ * asked to take it, of this server or of the one after a reboot, and the monotonic
+ * clock begins anew with each boot. A clock that is set makes it end early or late,
+ * no more; the signature does not depend on it.
+ */
 static int state_text(const struct mcp_call *c, const struct mcp_reads *r,
 		      const json_t *state, struct buf *out, struct err *e)
 {
