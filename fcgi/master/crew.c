@@ -349,6 +349,10 @@ bool crew_gone(const struct crew *k)
 	return true;
 }
 
+/*
+ * What others hold open, and where sandboxes are: one that runs there would go on
+ * where the new configuration does not look.
+ */
 static int check_fixed(const struct conf *old, const struct conf *new, struct err *e)
 {
 	const struct {
@@ -361,6 +365,12 @@ static int check_fixed(const struct conf *old, const struct conf *new, struct er
 		{"EDGE_USER", strcmp(old->edge_user, new->edge_user) == 0},
 		{"EDGE_PROCESSES", old->edges == new->edges},
 		{"SANDBOX_BACKEND", strcmp(old->backend, new->backend) == 0},
+		{"DOCKER_HOST", strcmp(old->docker_host, new->docker_host) == 0},
+		{"KUBERNETES_CONTEXT", strcmp(old->kube_context, new->kube_context) == 0},
+		{"KUBERNETES_SANDBOX_NAMESPACE",
+		 strcmp(old->kube_namespace, new->kube_namespace) == 0},
+		{"KUBERNETES_LABEL_PREFIX",
+		 strcmp(old->kube_label_prefix, new->kube_label_prefix) == 0},
 		{"SANDBOX_UID_BASE", old->uid_base == new->uid_base},
 	};
 

@@ -212,19 +212,30 @@ static void a_new_configuration_replaces_all_roles(void **state)
 
 static void what_cannot_change_is_refused_by_name_and_nothing_happens(void **state)
 {
-	struct conf c = {0};
-	struct err e = ERR_INIT;
+	static const char *const fixed[][2] = {{"EDGE_PROCESSES", "1"},
+					       {"SANDBOX_BACKEND", "docker"},
+					       {"DOCKER_HOST", "unix:///run/other.sock"},
+					       {"KUBERNETES_CONTEXT", "other"},
+					       {"KUBERNETES_SANDBOX_NAMESPACE", "other"},
+					       {"KUBERNETES_LABEL_PREFIX", "other."}};
 	pid_t runner = crew.roles[0].pid;
 
 	(void)state;
-	setenv("EDGE_PROCESSES", "1", 1);
-	load(&c);
-	assert_int_equal(crew_reconfigure(&crew, &c, clock_mono_ms(), &e), -1);
-	assert_non_null(strstr(e.msg, "EDGE_PROCESSES"));
-	assert_int_equal(crew.roles[0].pid, runner);
-	assert_true(crew_ready(&crew));
-	conf_release(&c);
-	setenv("EDGE_PROCESSES", "2", 1);
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+		struct conf c = {0};
+		struct err e = ERR_INIT;
+
+		setenv(fixed[i][0], fixed[i][1], 1);
+		load(&c);
+		assert_int_equal(crew_reconfigure(&crew, &c, clock_mono_ms(), &e), -1);
+		unsetenv(fixed[i][0]);
+		setenv("EDGE_PROCESSES", "2", 1);
+		if (!strstr(e.msg, fixed[i][0]) || !strstr(e.msg, "restart it"))
+			fail_msg("%s: %s", fixed[i][0], e.msg);
+		assert_int_equal(crew.roles[0].pid, runner);
+		assert_true(crew_ready(&crew));
+		conf_release(&c);
+	}
 }
 
 static int make_root(void **state)
