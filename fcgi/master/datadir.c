@@ -211,11 +211,38 @@ static int open_all(const struct conf *c, struct datadir *d, struct err *e)
 	return make_run_dir(c, d, e);
 }
 
+/* What to do about what a system call said, for who runs the server. */
+static void add_advice(struct err *e)
+{
+	static const struct {
+		int sys;
+		const char *advice;
+	} rows[] = {
+		{EROFS, "make it writable (in a container: a volume without ro), or set "
+			"DATA_DIR and RUN_DIR to folders that are"},
+		{ENOSPC, "make room on that file system, or set DATA_DIR to a folder on "
+			 "another"},
+		{EDQUOT, "raise the quota, or set DATA_DIR to a folder elsewhere"},
+		{EINVAL, "this server is root in a user namespace that lacks that owner "
+			 "(a rootless container?): map 65536 ids and more into it"},
+		{EPERM, "the server must be root there, with CAP_CHOWN"},
+		{EACCES, "the server must be root there, or own that folder"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (e->kind == ERR_SYSTEM && e->sys == rows[i].sys) {
+			size_t n = strlen(e->msg);
+
+			snprintf(e->msg + n, sizeof(e->msg) - n, "; %s", rows[i].advice);
+		}
+}
+
 int datadir_open(const struct conf *c, struct datadir *ret, struct err *e)
 {
 	struct datadir d = DATADIR_INIT;
 
 	if (open_all(c, &d, e) < 0) {
+		add_advice(e);
 		datadir_close(&d, false);
 		return -1;
 	}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,6 +108,32 @@ static void a_second_server_is_refused_by_pid(void **state)
 	conf_release(&c);
 }
 
+/* The folder is of a file system like that; said in words for who runs the server. */
+static void told_of(unsigned long flags, const char *options, const char *words)
+{
+	struct datadir d = DATADIR_INIT;
+	struct conf c = {0};
+	struct err e = ERR_INIT;
+
+	load(&c);
+	mkdir(c.data_dir, 0755);
+	assert_int_equal(mount("x", c.data_dir, "tmpfs", flags, options), 0);
+	assert_int_equal(datadir_open(&c, &d, &e), -1);
+	assert_int_equal(umount(c.data_dir), 0);
+	if (!strstr(e.msg, words) || !strstr(e.msg, c.data_dir))
+		fail_msg("%s", e.msg);
+	conf_release(&c);
+}
+
+static void a_folder_that_cannot_be_written_comes_with_advice(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	told_of(MS_RDONLY, "mode=755", "Read-only file system; make it writable");
+	told_of(0, "mode=755,nr_inodes=1", "No space left on device; make room");
+}
+
 static void artifacts_and_database_are_the_edges_groups_to_read(void **state)
 {
 	struct datadir d = DATADIR_INIT;
@@ -173,6 +200,7 @@ int main(void)
 		cmocka_unit_test(a_parent_that_others_cannot_pass_is_named),
 		cmocka_unit_test(the_folder_keeps_its_instance_id),
 		cmocka_unit_test(a_second_server_is_refused_by_pid),
+		cmocka_unit_test(a_folder_that_cannot_be_written_comes_with_advice),
 		cmocka_unit_test(artifacts_and_database_are_the_edges_groups_to_read),
 		cmocka_unit_test(an_edge_gets_the_settings_and_no_credential),
 	};
