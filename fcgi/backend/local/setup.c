@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -27,6 +29,28 @@ static const char agent_name[] = "mcp-sandboxd-agent";
 static const char *const runtimes[] = {"runc", "crun", "runsc"};
 enum { UID_BASE_MIN = 65536 };
 
+static bool has_sys_admin(void)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {0};
+
+	return syscall(SYS_capget, &h, d) == 0 && d[0].effective & (1U << CAP_SYS_ADMIN);
+}
+
+/* How many may be made; none where an administrator switched them off. */
+static int check_user_namespaces(struct err *e)
+{
+	AUTO_BUF text = BUF_INIT(64);
+	struct err none = ERR_INIT;
+
+	if (io_read_file("/proc/sys/user/max_user_namespaces", &text, &none) < 0 ||
+	    strcmp(text.p, "0\n") != 0)
+		return 0;
+	return err_set(e, ERR_BACKEND,
+		       "user namespaces are switched off on this machine, and every "
+		       "sandbox needs one: sysctl -w user.max_user_namespaces=10000");
+}
+
 static int check_host(const struct conf *c, struct err *e)
 {
 	if (geteuid() != 0)
@@ -38,9 +62,18 @@ static int check_host(const struct conf *c, struct err *e)
 		return err_set(e, ERR_INVALID,
 			       "SANDBOX_UID_BASE must be from 65536 up, below the end of "
 			       "the 32-bit ids");
+	if (!has_sys_admin())
+		return err_set(e, ERR_BACKEND,
+			       "the local backend needs the capability CAP_SYS_ADMIN "
+			       "(mounts, namespaces), which this server lacks: in a "
+			       "container, run it privileged (docker run --privileged), "
+			       "or set SANDBOX_BACKEND=docker or kubernetes");
 	if (!io_exists("/proc/self/ns/user"))
-		return err_set(e, ERR_BACKEND, "this kernel has no user namespaces");
-	return 0;
+		return err_set(e, ERR_BACKEND,
+			       "this kernel has no user namespaces (CONFIG_USER_NS), "
+			       "which every sandbox needs: boot another kernel, or set "
+			       "SANDBOX_BACKEND=docker or kubernetes");
+	return check_user_namespaces(e);
 }
 
 static int make_folders(struct local *l, const char *instance, struct err *e)
@@ -208,6 +241,18 @@ static int probe_cached(const struct local *l, const char *runtime, struct err *
 	return io_write_file_atomic(path, key, strlen(key), 0600, e);
 }
 
+/* why: of the first that is installed, which an administrator would want. */
+static int no_runtime(const struct err *why, struct err *e)
+{
+	if (why->kind == ERR_NONE)
+		return err_set(e, ERR_BACKEND,
+			       "no OCI runtime is installed (looked for runc, crun, "
+			       "runsc): install the package runc");
+	return err_set(e, ERR_BACKEND,
+		       "no OCI runtime works here (more of them in the log): %.400s",
+		       why->msg);
+}
+
 /* The named one, or the first that works; why the others do not goes to progress. */
 static int choose_runtime(struct local *l, struct err *e)
 {
@@ -215,6 +260,7 @@ static int choose_runtime(struct local *l, struct err *e)
 	const char *one[] = {wanted};
 	const char *const *names = *wanted ? one : runtimes;
 	size_t n = *wanted ? 1 : sizeof runtimes / sizeof runtimes[0], i;
+	struct err first = ERR_INIT;
 
 	for (i = 0; i < n; i++) {
 		AUTO_FREE char *path = proc_find(names[i]);
@@ -230,11 +276,10 @@ static int choose_runtime(struct local *l, struct err *e)
 		l->progress(l->progress_arg, BACKEND_NOBODY, line);
 		if (*wanted)
 			return err_set(e, ERR_BACKEND, "OCI_RUNTIME %s", line);
+		if (path && first.kind == ERR_NONE)
+			first = why;
 	}
-	return err_set(
-		e, ERR_BACKEND,
-		"no OCI runtime works here (tried runc, crun, runsc; the reasons are in "
-		"the log). Install the package runc");
+	return no_runtime(&first, e);
 }
 
 int setup_all(struct local *l, const char *instance_id, struct err *e)
