@@ -38,6 +38,7 @@ async function progress(s, id) {
 test("a missing image is built once, and every run that waits sees how", async () => {
 	const file = dockerfile(`FROM ${tiny}\nRUN sleep 1\nENV BUILT=yes\n`);
 	const image = "mcp-test-built:1";
+	await ask(engine.socket, "DELETE", `/images/${image}?force=1`); // of a test that failed
 	await withServer({ SANDBOX_IMAGE: image, SANDBOX_DOCKERFILE_PATH: file }, async (s, c) => {
 		assert.match(log(s), /Step 3\/3 : ENV BUILT=yes/);
 		await api("DELETE", `/images/${image}`);
