@@ -162,6 +162,19 @@ static bool is_binary(const char *p, size_t n)
 	return odd * 8 > n;
 }
 
+/* What each of so many streams may take. */
+static size_t share(size_t streams)
+{
+	size_t max = streams ? OUTPUT_MAX / streams : 0;
+
+	return max < OUTPUT_MIN ? OUTPUT_MIN : max;
+}
+
+bool run_words_have_all(const char *p, size_t n, size_t streams)
+{
+	return n <= share(streams) && !is_binary(p, n);
+}
+
 static void add_stream(struct buf *b, const json_t *c, const char *name, size_t max)
 {
 	const json_t *text = json_object_get(c, name);
@@ -215,13 +228,10 @@ static size_t count_streams(const json_t *commands)
 static void add_commands(struct buf *b, const json_t *run)
 {
 	const json_t *commands = json_object_get(run, "commands");
-	size_t streams = count_streams(commands);
-	size_t max = streams ? OUTPUT_MAX / streams : 0;
+	size_t max = share(count_streams(commands));
 	const json_t *c;
 	size_t i;
 
-	if (max < OUTPUT_MIN)
-		max = OUTPUT_MIN;
 	json_array_foreach(commands, i, c) {
 		if (json_array_size(commands) > 1) {
 			buf_printf(b, "commands[%zu] ", i);

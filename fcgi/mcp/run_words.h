@@ -3,6 +3,8 @@
 #define MCP_RUN_WORDS_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -13,6 +15,12 @@
  * artifacts, and how to go on. `run` is the run object (mcp/runobj.h). Pure.
  */
 void run_words_final(struct buf *b, const json_t *run);
+
+/*
+ * Is all of an output of n bytes at p in these words, when so many streams of the run
+ * have output? Where it is not they name its url, which the run object then needs.
+ */
+bool run_words_have_all(const char *p, size_t n, size_t streams);
 
 /* As it is now, while it runs. */
 void run_words_so_far(struct buf *b, const json_t *run);

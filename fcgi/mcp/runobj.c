@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "mcp/cut.h"
 #include "mcp/jsonrpc.h"
+#include "mcp/run_words.h"
 #include "mcp/urls.h"
 #include "wire/runspec.h"
 
@@ -42,6 +43,7 @@ struct builder {
 	runobj_output_fn *output;
 	void *arg;
 	size_t bytes_left;   /* of o->total_max */
+	size_t streams;      /* that have output */
 	size_t streams_left; /* that have output and are still to be shown */
 };
 
@@ -216,7 +218,8 @@ static int put_stream(struct builder *b, json_t *o, const struct store_command *
 	put(o, key, json_integer(c->bytes[s]));
 	snprintf(key, sizeof(key), "%s_truncated", name);
 	put(o, key, json_boolean(cut || c->truncated[s]));
-	if (b->o->terse && !cut && !c->truncated[s] && utf8_is_valid(text.p, text.len))
+	if (b->o->terse && !cut && !c->truncated[s] && utf8_is_valid(text.p, text.len) &&
+	    run_words_have_all(text.p, text.len, b->streams))
 		return 0;
 	snprintf(key, sizeof(key), "%s_kept_bytes", name);
 	put(o, key, json_integer(c->stored[s]));
@@ -337,6 +340,7 @@ int runobj_build(const struct store_run *run, runobj_output_fn *output, void *ar
 		.output = output,
 		.arg = arg,
 		.bytes_left = o->total_max,
+		.streams = count_streams(run),
 		.streams_left = count_streams(run),
 	};
 	AUTO_JSON *obj = json_object();

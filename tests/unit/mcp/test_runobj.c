@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fake.h"
 
+#include "mcp/run_words.h"
 #include "mcp/runobj.h"
 #include "mcp/urls.h"
 
@@ -250,6 +251,32 @@ static void the_cap_of_what_is_kept_is_told(void **state)
 	assert_true(json_is_true(at(command, "stdout_truncated")));
 }
 
+/* Output that only the words cut, or do not show: the object has it whole. */
+static void what_the_words_leave_out_has_its_url(void **state)
+{
+	static char big[30001];
+	struct output o = {.p = {{"shown whole", ""}, {big, "\x01\x01\x01"}},
+			   .piece = 100000};
+	struct store_command c[2];
+	struct store_run run;
+	struct runobj_opts model = runobj_opts_model("", "/mcp");
+	AUTO_BUF words = BUF_INIT(100000);
+	AUTO_JSON *v = NULL;
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	c[0] = command_of(&o, 0);
+	c[1] = command_of(&o, 1);
+	run = run_of(c, 2);
+	v = build(&run, &o, &model);
+	run_words_final(&words, v);
+	assert_null(json_object_get(json_array_get(at(v, "commands"), 0), "stdout_url"));
+	assert_non_null(strstr(words.p, "stdout (not all of 30000 bytes; whole: "
+					"/mcp/runs/run_0123/commands/1/stdout):\n"));
+	assert_non_null(strstr(words.p, "stderr: 3 bytes that are no text: "
+					"/mcp/runs/run_0123/commands/1/stderr\n"));
+}
+
 static void a_model_gets_long_scripts_shortened(void **state)
 {
 	char script[3000];
@@ -333,6 +360,7 @@ int main(void)
 		cmocka_unit_test(long_output_loses_its_middle_between_characters),
 		cmocka_unit_test(streams_share_what_there_is),
 		cmocka_unit_test(the_cap_of_what_is_kept_is_told),
+		cmocka_unit_test(what_the_words_leave_out_has_its_url),
 		cmocka_unit_test(a_model_gets_long_scripts_shortened),
 		cmocka_unit_test(artifacts_have_urls_and_skipped_ones_reasons),
 		cmocka_unit_test(a_store_that_fails_fails_the_object),
