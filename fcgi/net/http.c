@@ -179,6 +179,13 @@ void http_set_target(const struct http *h, CURL *c, char *words)
 	}
 }
 
+/* One of the two did not prove to the other who it is: no other try will do better. */
+static bool is_untrusted(CURLcode rc)
+{
+	return rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CERTPROBLEM ||
+	       rc == CURLE_SSL_CACERT_BADFILE;
+}
+
 int http_failed(CURL *c, CURLcode rc, const char *words, struct err *e)
 {
 	long sys = 0;
@@ -191,7 +198,8 @@ int http_failed(CURL *c, CURLcode rc, const char *words, struct err *e)
 		errno = (int)sys;
 		return err_sys(e, "connect");
 	}
-	return err_set(e, ERR_BACKEND, "%s", *words ? words : curl_easy_strerror(rc));
+	return err_set(e, is_untrusted(rc) ? ERR_DENIED : ERR_BACKEND, "%s",
+		       *words ? words : curl_easy_strerror(rc));
 }
 
 /* One call under way. */

@@ -69,7 +69,8 @@ void http_answer_release(struct http_answer *a);
 
 /*
  * 0: there was an answer, of whatever status. -1: ERR_SYSTEM with `sys` when the
- * connection was refused by the system, ERR_TIMEOUT, ERR_LIMIT, else ERR_BACKEND;
+ * connection was refused by the system, ERR_DENIED when a certificate does not do,
+ * ERR_TIMEOUT, ERR_LIMIT, else ERR_BACKEND;
  * ret->status is that of an answer that had begun, else 0.
  */
 int http_call(struct http *h, const struct http_call *c, struct http_answer *ret,

@@ -172,7 +172,7 @@ static int not_reached(const struct kube_api *a, int status, const struct err *w
 	if (status != 0)
 		return err_set(e, why->kind, "the API server's answer broke off: %.300s",
 			       why->msg);
-	return err_set(e, why->kind == ERR_TIMEOUT ? ERR_TIMEOUT : ERR_BACKEND,
+	return err_set(e, why->kind == ERR_SYSTEM ? ERR_BACKEND : why->kind,
 		       "the API server at %.200s is not reached: %.250s",
 		       kube_credentials_where(a->cred), why->msg);
 }
@@ -241,7 +241,8 @@ static int send_upgrade(const struct request *r, const struct kube_login *l,
 static bool was_refused(const struct request *r, const struct kube_login *l, int rc,
 			const struct http_answer *answer, const struct err *why)
 {
-	bool unreached = rc < 0 && answer->status == 0 && why->kind == ERR_BACKEND;
+	bool unreached = rc < 0 && answer->status == 0 &&
+			 (why->kind == ERR_BACKEND || why->kind == ERR_DENIED);
 
 	if (answer->status != 401 && !unreached)
 		return false;

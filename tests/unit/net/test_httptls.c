@@ -168,6 +168,7 @@ static void a_server_that_is_not_who_it_has_to_be_is_refused(void **state)
 	t.ca_pem = pem(pki_other_ca);
 	assert_int_equal(get(&t, text, sizeof text, &e[0]), -1);
 	assert_non_null(strstr(e[0].msg, "certificate"));
+	assert_int_equal(e[0].kind, ERR_DENIED); /* trying again is no use */
 	t = trusted(&s);
 	t.tls_name = "other.test";
 	assert_int_equal(get(&t, text, sizeof text, &e[1]), -1);
