@@ -111,7 +111,8 @@ render() {
 render_nginx() {
 	local dir=$1/nginx run=$2 user group listen nofile f
 	group=$(id -gn "$EDGE_USER")
-	user=$(id -un www-data 2>/dev/null || echo nobody)
+	user="user $(id -un www-data 2>/dev/null || echo nobody) $group;"
+	[ "$(id -u)" -eq 0 ] || user='' # its own, whoever that is
 	listen=$LISTEN_ADDRESS:$PORT
 	nofile=$(ulimit -Hn)
 	case $nofile in unlimited) nofile=65536 ;; esac
@@ -120,7 +121,7 @@ render_nginx() {
 		render "nginx/$f.in" "$dir/$f" "NGINX_DIR=$dir" "RUN_DIR=$run" \
 			"ARTIFACTS_DIR=${ARTIFACTS_DIR:-$1/artifacts}" "MCP_PATH=$MCP_PATH" \
 			"MAX_BODY_BYTES=$MAX_BODY_BYTES" "EDGE_GROUP=$group" \
-			"USER_LINE=user $user $group;" "LISTEN=$listen" "ACCESS_LOG=off" \
+			"USER_LINE=$user" "LISTEN=$listen" "ACCESS_LOG=off" \
 			"NOFILE=$nofile" "CONNECTIONS=$((nofile > 40000 ? 20000 : nofile / 2))"
 	done
 }
