@@ -48,7 +48,7 @@ ALL_CFLAGS := -std=gnu17 $(WARN) $(OPT_$(V)) $(CFLAGS)
 LDLIBS += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -pthread
 
 .PHONY: build agents unit unit-programs e2e clients test test-kubernetes asan tsan corpora fuzz fuzzers lint check coverage bench fmt docs compdb \
-	install run dev bootstrap clean help docker-build-sandbox
+	install run dev bootstrap clean help docker-build docker-build-sandbox docker-run
 .DELETE_ON_ERROR:
 .SECONDARY:
 build: $(B)/mcp-sandboxd $(B)/mcp-sandboxd-agent ## compile the server and the agent
@@ -137,7 +137,12 @@ compdb: ## compile_commands.json for editors
 	@{ sep='['; for f in $(ALL_C); do printf '%s\n{"directory": "%s", "file": "%s", "command": "cc -std=gnu17 %s -c %s"}' \
 	 "$$sep" "$(CURDIR)" "$$f" "$(CPPFLAGS)" "$$f"; sep=','; done; echo; echo ']'; } >compile_commands.json
 
-docker-build-sandbox: ; docker build $(if $(BASE),--build-arg BASE=$(BASE)) -t mcp-sandbox:latest -f deploy/docker/sandbox.Dockerfile deploy/docker ## the sandboxes' image, from BASE
+# BASE: what the images are made from; DOCKER_FLAGS: more for docker build.
+docker_build = docker build $(if $(BASE),--build-arg BASE=$(BASE)) $(DOCKER_FLAGS)
+IMAGE ?= mcp-sandboxd:latest
+docker-build: ; $(docker_build) -t $(IMAGE) -f deploy/docker/server.Dockerfile . ## the server's image, from BASE
+docker-build-sandbox: ; $(docker_build) -t mcp-sandbox:latest -f deploy/docker/sandbox.Dockerfile deploy/docker ## the sandboxes' image, from BASE
+docker-run: docker-build ; @IMAGE=$(IMAGE) deploy/docker/run-dind ## the server's image, with a Docker engine in a container
 
 prefix ?= /usr
 libdir = $(DESTDIR)$(prefix)/lib/mcp-sandboxd
@@ -145,7 +150,7 @@ docdir = $(DESTDIR)$(prefix)/share/doc/mcp-sandboxd
 install: build ## into DESTDIR and prefix (/usr)
 	install -D -m 0755 -t $(libdir) $(B)/mcp-sandboxd $(wildcard $(B)/mcp-sandboxd-agent $(B)/mcp-sandboxd-agent.*)
 	install -D -m 0755 -t $(libdir)/scripts scripts/render-nginx
-	install -D -m 0644 -t $(libdir)/scripts scripts/lib.sh
+	install -D -m 0644 -t $(libdir)/scripts scripts/lib.sh scripts/pair.sh
 	install -D -m 0644 -t $(libdir) deploy/docker/sandbox.Dockerfile
 	install -D -m 0644 -t $(libdir)/nginx nginx/*.in
 	install -d $(DESTDIR)$(prefix)/sbin
