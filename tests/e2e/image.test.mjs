@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// The server as a container image: built, run with an engine's socket and beside an
+// engine in a container, spoken to over HTTP and on standard input and output.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import readline from "node:readline";
+import { after, before, test } from "node:test";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { repo, run, until } from "./rig.mjs";
+import { Engine, ask, checkLeft } from "./with-docker.mjs";
+
+const image = "mcp-sandboxd:test";
+const base = "mcp-sandbox:test"; // plain Debian, and the sandboxes' image as well
+const volume = "mcp-test-image";
+const socketMount = () => `${engine.socket}:/var/run/docker.sock`;
+let engine, env, url;
+
+// For the build alone: packages come from where this machine's come from. It makes no
+// network and no firewall rule of its own.
+class Online extends Engine {
+	alone(file, ...args) {
+		return { file, args };
+	}
+}
+
+const docker = (...args) => String(execFileSync("docker", args, { env, stdio: ["ignore", "pipe", "pipe"] })).trim();
+const log = (name) => String(execFileSync("sh", ["-c", 'docker logs "$0" 2>&1', name], { env }));
+const inspect = (name) => JSON.parse(docker("inspect", name))[0];
+const use = (e) => {
+	engine = e;
+	env = { PATH: process.env.PATH, HOME: "/root", DOCKER_HOST: `unix://${e.socket}`, DOCKER_BUILDKIT: "0" };
+};
+
+before(async () => {
+	use(await Online.start(["--bridge=none"]));
+	try {
+		await engine.import();
+		execFileSync("make", ["-s", "-C", repo, "docker-build", `IMAGE=${image}`, `BASE=${base}`, "DOCKER_FLAGS=--network=host"],
+			{ env, stdio: ["ignore", "ignore", "inherit"], maxBuffer: 1 << 26 });
+	} finally {
+		await engine.stop();
+	}
+	use(await Engine.start());
+	url = `http://127.0.0.1:${await engine.port(8080)}`;
+});
+after(async () => {
+	try {
+		await ask(engine.socket, "DELETE", `/volumes/${volume}?force=1`);
+		await checkLeft(engine);
+	} finally {
+		await engine.stop();
+	}
+});
+
+async function connect(transport) {
+	const client = new Client({ name: "image", version: "1" });
+	await client.connect(transport ?? new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
+	return client;
+}
+const one = async (c, identifier, shell) => (await run(c, identifier, [shell])).final.commands[0].stdout;
+const state = (name) => inspect(name).State;
+const healthy = (name, ms = 60000) => until(`${name} to be healthy`, ms, () => {
+	const { Running, Health } = state(name);
+	if (!Running) throw new Error(log(name));
+	return Health.Status === "healthy";
+});
+
+// As in the compose file: nothing but what the first process needs.
+const tight = ["--read-only", "--tmpfs=/run", "--tmpfs=/tmp", "--security-opt=no-new-privileges", "--cap-drop=ALL",
+	...["CHOWN", "DAC_OVERRIDE", "SETGID", "SETUID"].map((c) => `--cap-add=${c}`)];
+const settings = ["-v", `${volume}:/var/lib/mcp-sandboxd`, "-e", `SANDBOX_IMAGE=${base}`, "-e", "SANDBOX_NETWORK_MODE=none"];
+const start = (name, ...more) => docker("run", "-d", "--name", name, "--health-interval=1s", ...settings, ...more, image);
+const stdio = (...more) => ["run", "--rm", "-i", ...settings, "-v", socketMount(), ...more, image, "stdio"];
+
+// Modern requests need no handshake: lines in, by id the results that came out.
+async function lines(args, ...messages) {
+	const child = spawn("docker", args, { env, stdio: ["pipe", "pipe", "inherit"] });
+	const seen = [];
+	readline.createInterface({ input: child.stdout }).on("line", (l) => seen.push(JSON.parse(l)));
+	const _meta = { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": { name: "image", version: "1" }, "io.modelcontextprotocol/clientCapabilities": {} };
+	child.stdin.end(messages.map((m) => JSON.stringify({ jsonrpc: "2.0", ...m, params: { ...m.params, _meta } }) + "\n").join(""));
+	assert.equal((await once(child, "close"))[0], 0);
+	return Object.fromEntries(seen.map((l) => [l.id, l.result]));
+}
+const say = (id, shell) => ({ id, method: "tools/call", params: { name: "run_sandbox", arguments: { identifier: "talk", commands: [{ shell }], options: { await_completion: true } } } });
+
+test("the image has the programs and neither compiler nor sources", () => {
+	const { Config } = inspect(image);
+	assert.deepEqual(Object.keys(Config.Volumes), ["/var/lib/mcp-sandboxd"]);
+	assert.deepEqual(Object.keys(Config.ExposedPorts), ["8080/tcp"]);
+	assert.match(docker("run", "--rm", image, "version"), /^mcp-sandboxd \d/);
+	assert.equal(docker("run", "--rm", "--entrypoint", "sh", image, "-c", "command -v gcc; ls -d /src /tmp/* 2>/dev/null; true"), "");
+});
+
+test("with the engine's socket it becomes healthy, as another user than root", async () => {
+	start("served", ...tight, "-p", "127.0.0.1:8080:8080", "-v", socketMount());
+	await healthy("served");
+	const users = docker("top", "served", "-o", "user,pid,args").split("\n").slice(1);
+	assert.ok(users.some((l) => l.includes("nginx: worker")) && users.some((l) => l.includes("role runner")), users.join("\n"));
+	assert.deepEqual(users.filter((l) => !l.startsWith("10001 ")), []);
+});
+
+test("the story works through the published port, the sandbox is a container beside it", async () => {
+	const c = await connect();
+	const r = await run(c, "told", ["echo kept >/workspace/note; head -c 3000000 /dev/zero >/artifacts/big; id -u"]);
+	assert.equal(r.final.commands[0].stdout, "1000\n");
+	const got = await fetch(`${url}/artifacts/told/latest/big`, { headers: { range: "bytes=0-9" } });
+	assert.equal(got.status, 206);
+	assert.equal((await got.arrayBuffer()).byteLength, 10);
+	assert.equal(state(r.sandbox_name).Running, true);
+	await c.close();
+});
+
+test("a second container of the volume speaks on standard input and output with the same server", async () => {
+	const by = await lines(stdio(), say(1, "echo beside"), { id: 2, method: "tools/call", params: { name: "list_sandboxes", arguments: {} } });
+	assert.equal(by[1].structuredContent.final.commands[0].stdout, "beside\n");
+	assert.ok(by[2].structuredContent.sandboxes.some((s) => s.identifier === "told"));
+	assert.equal(state("served").Running, true);
+	assert.match(docker("exec", "served", "mcp-sandboxd", "status"), /told/);
+});
+
+test("TERM stops it in seconds, its runs are told why", async () => {
+	const c = await connect();
+	const running = run(c, "told", ["echo begun; sleep 100"]);
+	await until("the command", 20000, async () => docker("exec", "served", "mcp-sandboxd", "status").includes("running"));
+	const since = Date.now();
+	docker("stop", "-t", "60", "served");
+	assert.ok(Date.now() - since < 15000, `${Date.now() - since} ms`);
+	assert.equal((await running).final.state, "canceled");
+	assert.equal(state("served").ExitCode, 0);
+	assert.deepEqual(docker("ps", "-q"), "");
+	await c.close().catch(() => {});
+});
+
+test("another container of the volume has the sandboxes and the artifacts", async () => {
+	docker("rm", "served");
+	start("served", ...tight, "-p", "127.0.0.1:8080:8080", "-v", socketMount());
+	await healthy("served");
+	const c = await connect();
+	assert.equal(await one(c, "told", "cat /workspace/note"), "kept\n");
+	assert.equal((await fetch(`${url}/artifacts/told/latest/big`, { method: "HEAD" })).headers.get("content-length"), "3000000");
+	for (const identifier of ["told", "talk"]) await c.callTool({ name: "delete_sandbox", arguments: { identifier } });
+	await c.close();
+});
+
+test("when nginx or the server ends, the container ends and says which", async () => {
+	for (const [process, words] of [["nginx: master", /nginx ended/], ["mcp-sandboxd serve", /the server ended/]]) {
+		const pid = docker("top", "served", "-o", "pid,args").split("\n").find((l) => l.includes(process)).trim().split(" ")[0];
+		execFileSync("kill", ["-KILL", pid]);
+		await until("the container to end", 15000, () => !state("served").Running);
+		assert.equal(state("served").ExitCode, 1);
+		assert.match(log("served"), words);
+		docker("start", "served");
+		await until("the server", 15000, async () => (await fetch(`${url}/healthz`)).ok);
+	}
+	docker("rm", "-f", "served");
+});
+
+test("docker run -i is a client's stdio server, in both eras, and leaves nothing running", async () => {
+	const c = await connect(new StdioClientTransport({ command: "docker", args: stdio(), env, stderr: "ignore" }));
+	assert.equal(c.getServerVersion().name, "mcp-sandboxd");
+	assert.equal(await one(c, "talk", "echo legacy | tee /workspace/note"), "legacy\n");
+	await c.close();
+	await until("the containers to end", 15000, () => docker("ps", "-q") === "");
+	const by = await lines(stdio(), { id: 1, method: "server/discover", params: {} }, say(2, "cat /workspace/note"));
+	assert.ok(by[1].supportedVersions.includes("2026-07-28"));
+	assert.equal(by[2].structuredContent.final.commands[0].stdout, "legacy\n");
+	await until("the containers to end", 15000, () => docker("ps", "-q") === "");
+});
