@@ -385,7 +385,7 @@ static void on_stop(struct client *c)
 
 	if (t->is_awaiting)
 		on_await_over(&t->timer);
-	else if (mcp_call_is_asking(t->call))
+	else if (t->call && mcp_call_is_asking(t->call))
 		on_silence(&t->timer);
 }
 

@@ -524,6 +524,47 @@ static void a_stop_answers_those_who_await(void **state)
 	rig_close(&r);
 }
 
+static void a_stop_lets_an_answer_go_out_whole(void **state)
+{
+	static const char call[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{"
+		"\"name\":\"read_file\",\"arguments\":{\"identifier\":\"a\","
+		"\"path\":\"/workspace/f\"}}}";
+	enum { CODED = 1 << 20 }; /* more than a socket holds */
+	char *data = malloc(CODED + 1), uri[96];
+	const char *const pairs[] = {"HTTP_HOST", "localhost", NULL};
+	AUTO_BUF ended = BUF_INIT(65536);
+	struct edgemsg m;
+	struct rig r;
+	int fd, stream;
+
+	(void)state;
+	memset(data, 'A', CODED);
+	data[CODED] = '\0';
+	rig_open(&r);
+	rig_add_session(&r);
+	rig_add_run(&r, rig_run);
+	snprintf(uri, sizeof(uri), "/mcp/events?run_id=%s", rig_run);
+	stream = rig_send(&r, "GET", uri, "", 0, pairs);
+	assert_true(rig_read_until(stream, &ended, "\r\n\r\n"));
+	fd = rig_post(&r, call);
+	m = rig_expect(&r, MSG_FILE_READ);
+	rig_reply(&r, MSG_OK, m.id,
+		  json_pack("{s:s,s:i,s:i,s:s}", "path", "/workspace/f", "size",
+			    CODED / 4 * 3, "offset", 0, "data", data));
+	edgemsg_release(&m);
+	assert_true(rig_readable(fd, RIG_WAIT_MS));
+	kill(r.pid, SIGTERM);
+	rig_read_until(stream, &ended, NULL); /* it stops now */
+	close(stream);
+	AUTO_ANSWER a = rig_answer(fd);
+	assert_true(a.is_whole);
+	assert_in_range(a.n, CODED, 16 * CODED);
+	assert_int_equal(rig_wait_edge(&r), 0);
+	rig_close(&r);
+	free(data);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_ping_is_answered_without_the_runner),
 	cmocka_unit_test(paths_and_methods_are_a_closed_set),
@@ -543,6 +584,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(raw_output_is_sent_byte_for_byte),
 	cmocka_unit_test(the_end_of_the_master_ends_the_edge),
 	cmocka_unit_test(a_stop_answers_those_who_await),
+	cmocka_unit_test(a_stop_lets_an_answer_go_out_whole),
 };
 
 RIG_MAIN(tests)
