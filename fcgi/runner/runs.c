@@ -310,7 +310,8 @@ void runs_restore(struct runner *r, const struct store_run *row)
 	for (size_t i = 0; i < row->ncommands; i++)
 		restore_command(run, i, &row->commands[i], sb->has_boot);
 	enlist(run, sb);
-	if (run->at < run->spec.ncommands && run->cmds[run->at].confirmed)
+	if (run->at < run->spec.ncommands &&
+	    run->cmds[run->at].status == STORE_COMMAND_RUNNING)
 		run_guard_command(run);
 	if (row->cancel_requested)
 		run_cancel(run, "canceled in the database");

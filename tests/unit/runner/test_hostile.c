@@ -227,6 +227,13 @@ static void lose_the_start(struct liar *a, uint8_t boot)
 		listen_on(a);
 }
 
+/* Takes the start, and never says a word of it, to no runner. */
+static void say_nothing(struct liar *a)
+{
+	if (liar_hello(a, 1))
+		listen_on(a);
+}
+
 struct lie {
 	const char *name;
 	void (*tell)(struct liar *);
@@ -273,6 +280,8 @@ static void tell_lies(const char *name, int fd, int nth)
 		lose_the_start(a, 1);
 	else if (strcmp(name, "new") == 0)
 		lose_the_start(a, (uint8_t)nth);
+	else if (strcmp(name, "mute") == 0)
+		say_nothing(a);
 	free(a);
 }
 
@@ -398,6 +407,38 @@ static void what_another_agent_does_not_know_may_have_run(void **state)
 	assert_int_equal(STORE_RUN_FAILED, killed_at_the_start(*state, "new"));
 }
 
+/* So that the runner waits for half a second and not for twenty. */
+static void tune_guard(struct conf *c)
+{
+	tune(c);
+	c->kill_grace_ms = -19500;
+}
+
+static int setup_guard(void **state)
+{
+	fake_evil = tell_lies;
+	rig_tune = tune_guard;
+	return rig_setup(state);
+}
+
+static void the_next_runner_waits_no_longer_for_an_end_than_the_first(void **state)
+{
+	struct rig *t = *state;
+	AUTO_STORE_RUN run = {0};
+	char id[ID_RUN_LEN + 1];
+
+	rig_run(t, id,
+		"{'identifier':'evil-mute','commands':[{'argv':['true'],"
+		"'timeout_ms':1000}]}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
+	rig_end(t, SIGKILL);
+	rig_start(t);
+	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_int_equal(STORE_COMMAND_LOST, run.commands[0].status);
+	assert_non_null(strstr(run.error, "at its time limit"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 
 int main(void)
@@ -407,6 +448,9 @@ int main(void)
 		TEST(a_given_up_sandbox_is_made_again_at_its_next_use),
 		TEST(a_start_lost_with_its_runner_is_said_again_to_the_same_agent),
 		TEST(what_another_agent_does_not_know_may_have_run),
+		cmocka_unit_test_setup_teardown(
+			the_next_runner_waits_no_longer_for_an_end_than_the_first,
+			setup_guard, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
