@@ -162,12 +162,14 @@ static int accept_new(struct runner *r, const struct run_request *q, struct run 
 	struct sandbox *sb = NULL;
 	bool known = false, holds;
 
-	if (sandbox_get(r, q->tenant, run->spec.identifier, &sb, e) < 0 ||
-	    store_run_is_known(r->store, q->tenant, q->run_id, &known, e) < 0)
+	if (store_run_is_known(r->store, q->tenant, q->run_id, &known, e) < 0 ||
+	    sandbox_get(r, q->tenant, run->spec.identifier, &sb, e) < 0)
 		return -1;
 	run->created_at = clock_now_ms();
-	if (!known && take_in(run, sb, e) < 0)
+	if (!known && take_in(run, sb, e) < 0) {
+		sandbox_kick(sb); /* it may be there for this run alone */
 		return -1;
+	}
 	answer(r, q, sb->identifier, sb->name);
 	/* One that was bound to it begins with the commit: that waits for nothing. */
 	holds = !known && run->spec.await_completion && !sb->bound;

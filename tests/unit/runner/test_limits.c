@@ -51,6 +51,29 @@ static void one_sandbox_too_many_is_refused_until_one_goes(void **state)
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
 }
 
+/* What is refused takes no place. */
+static void a_run_id_of_another_tenant_makes_no_sandbox(void **state)
+{
+	static const char *const bodies[] = {
+		"{'identifier':'x','commands':[{'argv':['true']}]}",
+		"{'identifier':'y','commands':[{'argv':['true']}]}"};
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+
+	rig_run(t, id, "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
+	rig_wait(t, id);
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+		json_t *body = rig_run_body(id, bodies[i]);
+		enum edgemsg_type got;
+
+		json_object_set_new(body, "tenant", json_string("other"));
+		json_decref(rig_answer(t, rig_send(t, MSG_RUN, body), &got));
+		assert_int_equal(MSG_ERR, got);
+	}
+	rig_run(t, id, "{'identifier':'b','commands':[{'argv':['true']}]," ROOT "}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+}
+
 static void one_waiting_run_too_many_is_refused(void **state)
 {
 	static const char locked[] =
@@ -145,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(one_sandbox_too_many_is_refused_until_one_goes),
+		TEST(a_run_id_of_another_tenant_makes_no_sandbox),
 		TEST(one_waiting_run_too_many_is_refused),
 		TEST(old_runs_go_with_their_files_and_newer_ones_stay),
 		TEST(a_child_of_the_runner_has_none_of_its_descriptors),
