@@ -68,8 +68,8 @@ function runMessage(identifier, command) {
 }
 
 // The request of an awaited `true`, and what its answer must hold.
-function warmFile(server, client) {
-	return [requestFile(server, client.transport.sessionId, "argv", runMessage("bench", { argv: ["true"] })), '"state":"completed"'];
+function warmFile(server, client, identifier = "bench") {
+	return [requestFile(server, client.transport.sessionId, `argv-${identifier}`, runMessage(identifier, { argv: ["true"] })), '"state":"completed"'];
 }
 
 async function warmRuns(server, client, spawned) {
@@ -403,7 +403,7 @@ if (wants("pool")) await warmPool("", {}, spawned);
 if (wants("kept")) await kept();
 if (wants("idle")) await idle();
 if (wants("parked")) await parked();
-const lib = { row, ms, times, median, tool, warmFile, warmPool, crowd, syncMs, quick };
+const lib = { row, ms, times, median, tool, tools, pss, warmFile, warmPool, crowd, syncMs, quick };
 if (wants("docker")) await docker(lib, spawned);
 // Only when it is asked for: its cluster takes minutes to build.
 if (only.includes("kubernetes")) await kubernetes(lib, spawned);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The rows of the Kubernetes backend on a cluster of one node, beside what that cluster
 // does by itself.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import fs from "node:fs";
@@ -72,9 +72,8 @@ async function warm(lib, cluster, server, client, spawned) {
 	const r = await run(client, "bench", [{ argv: ["head", "-c", String(bytes), "/dev/zero"] }]);
 	const c = r.final.commands[0];
 	row("kubernetes: output beyond the cap, drained", `${(bytes / 1e3 / (Date.parse(c.ended_at) - Date.parse(c.started_at))).toFixed(0)} MB/s`);
-	const make = `head -c ${bytes / 10} /dev/urandom >/artifacts/big`;
-	const sync = lib.syncMs(await run(client, "bench", [make]));
-	row("kubernetes: artifacts through the stream", `${(bytes / 1e4 / sync).toFixed(0)} MB/s`);
+	const sync = lib.syncMs(await run(client, "bench", ["head -c 60M /dev/urandom >/artifacts/big"]));
+	row("kubernetes: an artifact through the stream", `${((60 << 20) / 1e3 / sync).toFixed(0)} MB/s`);
 	await run(client, "bench", ["rm /artifacts/big"]);
 }
 
@@ -92,7 +91,61 @@ async function cold(lib, cluster, client) {
 	await Promise.all(crowd.map((id) => remove(client, id)));
 }
 
-// lib: {row, ms, times, median, tool, warmFile, syncMs, quick}
+const cpuMs = (pid) => {
+	const f = fs.readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+	return (Number(f[11]) + Number(f[12])) * 10;
+};
+
+// Several load makers at once, each with an identifier of its own; runs a second in all.
+async function across(lib, server, client, names, connections) {
+	const each = names.map(async (id) => {
+		const [file, done] = lib.warmFile(server, client, id);
+		const child = spawn(path.join(lib.tools, "bench_http"), [server.port, connections, lib.quick ? 100 : 400, file, done].map(String), { stdio: ["ignore", "pipe", "inherit"] });
+		let out = "";
+		for await (const d of child.stdout) out += d;
+		return JSON.parse(out.trim().split("\n").pop()).per_s;
+	});
+	return (await Promise.all(each)).reduce((a, b) => a + b, 0);
+}
+
+// What a sandbox that stands there costs each of the processes that carry its stream.
+async function scale(lib, cluster, server, client) {
+	const { row, quick } = lib;
+	const n = quick ? 10 : 100;
+	const parts = { runner: server.pids().runner, "API server": cluster.hostPid("kube-apiserver"), kubelet: cluster.hostPid("kubelet"), containerd: cluster.hostPid("containerd") };
+	const names = Array.from({ length: n }, (_, i) => `scale-${i}`);
+	const memory = () => Object.values(parts).map((pid) => lib.pss(pid));
+	const settled = (ms) => new Promise((r) => setTimeout(r, ms));
+	const span = quick ? 5 : 30;
+	// Processor time of each in a quiet span, in µs a second.
+	const idle = async () => {
+		const at = Object.values(parts).map(cpuMs);
+		await settled(span * 1000);
+		return Object.values(parts).map((pid, i) => (cpuMs(pid) - at[i]) / span * 1000);
+	};
+	await settled(5000);
+	const alone = await idle();
+	const before = memory();
+	for (let i = 0; i < n; i += 10) await Promise.all(names.slice(i, i + 10).map((id) => run(client, id, [{ argv: ["true"] }])));
+	await settled(5000);
+	const grown = memory().map((kb, i) => (kb - before[i]) / n);
+	row(`kubernetes: memory for each of ${n} idle sandboxes`, Object.keys(parts).map((name, i) => `${name} ${grown[i].toFixed(0)} KB`).join(", "));
+	const busy = await idle();
+	row("kubernetes: processor time for each of them", Object.keys(parts).map((name, i) => `${name} ${Math.max(0, (busy[i] - alone[i]) / n).toFixed(0)}`).join(", ") + " µs/s");
+	const used = Object.values(parts).map(cpuMs), start = Date.now();
+	const perSecond = await across(lib, server, client, names.slice(0, 16), 4);
+	const total = perSecond * (Date.now() - start) / 1000;
+	row("kubernetes: awaited argv true, 16 sandboxes, 64 connections", `${perSecond.toFixed(0)}/s`);
+	row("kubernetes: processor time for each of these runs", Object.entries(parts).map(([name, pid], i) => `${name} ${((cpuMs(pid) - used[i]) / total * 1000).toFixed(0)}`).join(", ") + " µs");
+	const at = Object.values(parts).map(cpuMs);
+	const ends = (await Promise.all(names.slice(0, 4).map((id) => run(client, id, ["head -c 60M /dev/zero >/artifacts/big"])))).map((r) => [Date.parse(r.final.commands[0].ended_at), Date.parse(r.final.ended_at)]);
+	const took = Math.max(...ends.map((e) => e[1])) - Math.min(...ends.map((e) => e[0])), bytes = 4 * (60 << 20);
+	row("kubernetes: artifacts of 4 sandboxes at once", `${(bytes / 1e3 / took).toFixed(0)} MB/s`);
+	row("kubernetes: processor time for each GB of them", Object.entries(parts).map(([name, pid], i) => `${name} ${((cpuMs(pid) - at[i]) / (bytes / 1e9)).toFixed(0)}`).join(", ") + " ms");
+	await Promise.all(names.map((id) => remove(client, id)));
+}
+
+// lib: {row, ms, times, median, tool, tools, pss, warmFile, warmPool, syncMs, quick}
 export async function kubernetes(lib, spawned) {
 	const cluster = await Cluster.start();
 	try {
@@ -101,10 +154,12 @@ export async function kubernetes(lib, spawned) {
 		try {
 			await warm(lib, cluster, server, client, spawned);
 			await cold(lib, cluster, client);
+			await scale(lib, cluster, server, client);
 		} finally {
 			await client.close();
 			await server.stop({ check: false });
 		}
+		await lib.warmPool("kubernetes: ", cluster.env, spawned);
 		await checkLeft(cluster);
 	} finally {
 		await cluster.stop();

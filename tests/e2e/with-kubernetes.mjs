@@ -113,6 +113,18 @@ export class Cluster {
 		execFileSync(script, [verb, this.dir, name, ...args]);
 	}
 
+	// The pid of one of them on this side of its namespaces.
+	hostPid(name) {
+		return Number(fs.readdirSync("/proc").filter((n) => /^\d+$/.test(n)).find((pid) => {
+			try {
+				const [file, ...args] = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+				return path.basename(file) === name && args.some((a) => a.includes(`${this.dir}/`));
+			} catch {
+				return false; // ended meanwhile
+			}
+		}));
+	}
+
 	// The other programs go on by themselves when the API server is back, after a minute.
 	async apiserverReady() {
 		await until("the API server", 60000, () => this.kubectl("get", "--raw", "/readyz") === "ok");
