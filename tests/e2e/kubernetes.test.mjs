@@ -5,10 +5,11 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
+import http from "node:http";
 import net from "node:net";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { Server, repo, run, until } from "./rig.mjs";
+import { Server, freePort, repo, run, until } from "./rig.mjs";
 import { Cluster, checkLeft, namespace } from "./with-kubernetes.mjs";
 
 let cluster, server, client;
@@ -321,6 +322,55 @@ test("a node that is lost is named, and the sandbox begins anew elsewhere or lat
 	assert.match(final.error, /its node n1|NoExecute taint/);
 	await cluster.nodeReady();
 	assert.equal((await one("lost", "echo back")).stdout, "back\n");
+});
+
+// One request to a host by name, wherever it really is; {headers, text}.
+function ask(port, host, method, where, headers = {}, body) {
+	return new Promise((resolve, reject) => {
+		const r = http.request({ host: "127.0.0.1", port, method, path: where, headers: { host, ...headers } }, (answer) => {
+			let text = "";
+			answer.setEncoding("utf8").on("data", (d) => (text += d)).on("end", () =>
+				answer.statusCode === 200 ? resolve({ headers: answer.headers, text }) : reject(new Error(`${answer.statusCode} ${text}`)));
+		});
+		r.on("error", reject);
+		r.end(body && JSON.stringify({ jsonrpc: "2.0", id: 1, ...body }));
+	});
+}
+
+// A tenant's whole way: a session, runs in it, a run's status, an artifact of it.
+async function tenant(port, host) {
+	const json = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+	const hello = { method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "shard", version: "1" } } };
+	const session = { "mcp-session-id": (await ask(port, host, "POST", "/mcp", json, hello)).headers["mcp-session-id"] };
+	let run_id;
+	for (let i = 0; i < 3; i++) {
+		const call = { name: "run_sandbox", arguments: { identifier: host, commands: [{ shell: `echo ${host} ${i} >/artifacts/who` }], options: { await_completion: true } } };
+		({ run_id } = JSON.parse((await ask(port, host, "POST", "/mcp", { ...json, ...session }, { method: "tools/call", params: call })).text).result.structuredContent);
+		assert.equal(JSON.parse((await ask(port, host, "GET", `/mcp/runs/${run_id}`)).text).state, "completed");
+		assert.equal((await ask(port, host, "GET", `/artifacts/${host}/${run_id}/who`)).text, `${host} ${i}\n`);
+	}
+}
+
+test("several servers on one cluster, behind the nginx of docs/scaling.md: a host name's requests all reach the same one", async () => {
+	const env = { ALLOWED_HOSTS: "*" };
+	await withServer(env, (a) => withServer(env, async (b) => {
+		const port = await freePort();
+		const [, block] = /```nginx\n([\s\S]*?)```/.exec(fs.readFileSync(path.join(repo, "docs/scaling.md"), "utf8"));
+		const conf = path.join(a.dir, "front.conf");
+		fs.writeFileSync(conf, `daemon off; pid "${a.dir}/front.pid"; events {} http { access_log off; client_body_temp_path "${a.dir}/front"; proxy_temp_path "${a.dir}/front-proxy";\n` +
+			`fastcgi_temp_path "${a.dir}/front-f"; uwsgi_temp_path "${a.dir}/front-u"; scgi_temp_path "${a.dir}/front-s";\n` +
+			block.replace("listen 443 ssl", `listen 127.0.0.1:${port}`).replace(/server 10\.0\.0\.11:8080;\s*server 10\.0\.0\.12:8080;\s*server 10\.0\.0\.13:8080;/,
+				`server 127.0.0.1:${a.port}; server 127.0.0.1:${b.port};`) + "}\n");
+		const front = a.spawn("nginx", ["-e", "stderr", "-c", conf]);
+		try {
+			await until("nginx", 10000, () => ask(port, "a.sandbox.example.com", "GET", "/healthz"));
+			await Promise.all(Array.from({ length: 8 }, (_, i) => tenant(port, `t${i}.sandbox.example.com`)));
+			assert.equal((await pods(a.instance)).length + (await pods(b.instance)).length, 8);
+		} finally {
+			front.kill();
+			await front.ended;
+		}
+	}));
 });
 
 // Last: it reads what all tests above have done.
