@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/kubernetes/configmap.h"
 
+#include <string.h>
+
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -62,6 +64,56 @@ static int get_or_make(struct kube_api *a, const json_t *body, const char *name,
 	return -1;
 }
 
+static const char *uid_of(const json_t *map)
+{
+	return json_get_string(json_object_get(map, "metadata"), "uid");
+}
+
+static const char *owner_of(const json_t *map)
+{
+	const json_t *meta = json_object_get(map, "metadata");
+
+	return json_get_string(
+		json_array_get(json_object_get(meta, "ownerReferences"), 0), "uid");
+}
+
+/* Its owner went: the cluster will remove it, at a time of its own. */
+static bool is_left_behind(const json_t *found, const json_t *body)
+{
+	const char *has = owner_of(found), *wants = owner_of(body);
+
+	return has && wants && uid_of(found) && strcmp(has, wants) != 0;
+}
+
+static int replace(struct kube_api *a, const json_t *body, const char *name,
+		   json_t **found, struct err *e)
+{
+	AUTO_FREE char *path = kube_path(a, "configmaps/%s", name);
+	AUTO_JSON *options = json_must(json_pack("{s:s,s:s,s:{s:s}}", "kind",
+						 "DeleteOptions", "apiVersion", "v1",
+						 "preconditions", "uid", uid_of(*found)));
+	struct kube_status status = {0};
+	struct err why = ERR_INIT;
+
+	if (kube_call(a,
+		      &(struct kube_call){.method = "DELETE",
+					  .path = path,
+					  .json = options,
+					  .may_repeat = true,
+					  .status = &status},
+		      NULL, &why) < 0 &&
+	    why.kind != ERR_NOT_FOUND && status.reason != KUBE_CONFLICT) {
+		*e = why;
+		return -1;
+	}
+	json_decref(MOVE(*found));
+	if (get_or_make(a, body, name, found, e) < 0)
+		return -1;
+	if (is_left_behind(*found, body))
+		return err_set(e, ERR_BUSY, "one of an earlier server is still there");
+	return 0;
+}
+
 int configmap_ensure(struct kube_api *a, const json_t *body, char **ret_uid,
 		     struct err *e)
 {
@@ -69,9 +121,10 @@ int configmap_ensure(struct kube_api *a, const json_t *body, char **ret_uid,
 	AUTO_JSON *found = NULL;
 	const char *uid;
 
-	if (get_or_make(a, body, name, &found, e) < 0)
+	if (get_or_make(a, body, name, &found, e) < 0 ||
+	    (is_left_behind(found, body) && replace(a, body, name, &found, e) < 0))
 		return err_wrap(e, "the ConfigMap %s", name);
-	uid = json_get_string(json_object_get(found, "metadata"), "uid");
+	uid = uid_of(found);
 	if (!uid || !*uid)
 		return err_set(e, ERR_BACKEND, "the ConfigMap %s has no uid", name);
 	if (!is_same(found, body, "data") || !is_same(found, body, "binaryData"))

@@ -9,8 +9,9 @@
 /*
  * Makes the ConfigMap that body describes (metadata.name and what is in data and
  * binaryData), or finds it made already, by whoever was first. *ret_uid (may be
- * NULL) is its uid, to free(). ERR_CONFLICT: there is one of that name that holds
- * something else. Any thread.
+ * NULL) is its uid, to free(). One whose owner is another than the body's is made anew:
+ * that owner went, and the cluster removes what it owned. ERR_CONFLICT: there is one of
+ * that name that holds something else. Any thread.
  */
 int configmap_ensure(struct kube_api *a, const json_t *body, char **ret_uid,
 		     struct err *e);

@@ -16,8 +16,9 @@ struct world {
 	struct backend *b;
 	/* under k.lock */
 	json_t *pod;                 /* as it is now; NULL: there is none */
+	json_t *maps;                /* by name */
 	const char *const *statuses; /* of the next new pod, one after another */
-	int uids, version;
+	int uids, map_uids, version;
 	struct buf events;   /* a line each; of all watches */
 	const char *refusal; /* of the next POST of a pod: its Status */
 	int refusal_code;
@@ -205,24 +206,54 @@ static void serve_exec(struct fakekube *k, int fd, const char *request)
 	fakekube_wait_close(fd);
 }
 
-/* What was posted, made: with a uid. */
+/* The name at the end of the request's path. */
+static char *map_name(const char *request)
+{
+	const char *at = strstr(request, MAPS "/");
+
+	assert_non_null(at);
+	at += strlen(MAPS "/");
+	return xstrndup(at, strcspn(at, " ?"));
+}
+
 static void serve_map(struct fakekube *k, int fd, const char *request)
 {
-	AUTO_JSON *map = parsed(strstr(request, "\r\n\r\n") + 4);
+	struct world *w = k->arg;
+	AUTO_FREE char *map = map_name(request);
+	const json_t *found;
 
-	(void)k;
-	json_put(json_object_get(map, "metadata"), "uid", json_string("owner"));
+	pthread_mutex_lock(&k->lock);
+	found = json_object_get(w->maps, map);
+	if (found)
+		answer_pod(fd, found);
+	else
+		answer(fd, 404, FAKEKUBE_STATUS(404, "NotFound", "no such map"));
+	if (strncmp(request, "DELETE", 6) == 0)
+		json_object_del(w->maps, map);
+	pthread_mutex_unlock(&k->lock);
+}
+
+/* What was posted, made: with a uid. */
+static void serve_new_map(struct fakekube *k, int fd, const char *request)
+{
+	struct world *w = k->arg;
+	json_t *map = parsed(strstr(request, "\r\n\r\n") + 4);
+	json_t *meta = json_object_get(map, "metadata");
+	char uid[16];
+
+	pthread_mutex_lock(&k->lock);
+	snprintf(uid, sizeof uid, "map%d", ++w->map_uids);
+	json_put(meta, "uid", json_string(uid));
+	json_put(w->maps, json_get_string(meta, "name"), map);
 	answer_pod(fd, map);
+	pthread_mutex_unlock(&k->lock);
 }
 
 static const struct fakekube_step cluster[] = {
 	{.request = REVIEW, .body = "{\"status\":{\"allowed\":true}}", .times = -1},
-	{.request = "GET " MAPS,
-	 .status = 404,
-	 .body = FAKEKUBE_STATUS(404, "NotFound", "no such map"),
-	 .times = -1},
-	{.request = "POST " MAPS, .serve = serve_map, .times = -1},
-	{.request = "DELETE " MAPS, .body = "{}", .times = -1},
+	{.request = "GET " MAPS, .serve = serve_map, .times = -1},
+	{.request = "POST " MAPS, .serve = serve_new_map, .times = -1},
+	{.request = "DELETE " MAPS, .serve = serve_map, .times = -1},
 	{.request = "GET " PODS "?", .serve = serve_collection, .times = -1},
 	{.request = "POST " PODS, .serve = serve_post, .times = -1},
 	{.request = "GET " POD "/exec?", .serve = serve_exec, .times = -1},
@@ -247,8 +278,10 @@ static int open_in(struct world *w, const struct fakekube_step *steps, struct er
 {
 	AUTO_FREE char *kubeconfig = NULL;
 
-	*w = (struct world){
-		.statuses = runs, .events = BUF_INIT(1 << 20), .quiet = "ok\n"};
+	*w = (struct world){.statuses = runs,
+			    .maps = json_object(),
+			    .events = BUF_INIT(1 << 20),
+			    .quiet = "ok\n"};
 	fakekube_start(&w->k, steps);
 	w->k.arg = w;
 	kubeconfig = fakekube_kubeconfig(&w->k);
@@ -277,6 +310,7 @@ static void world_close(struct world *w)
 	fakekube_stop(&w->k);
 	conf_release(&w->conf);
 	json_decref(w->pod);
+	json_decref(w->maps);
 	buf_release(&w->events);
 }
 
@@ -658,6 +692,24 @@ static void what_owns_nothing_any_more_goes_with_the_server(void **state)
 	world_close(&w);
 }
 
+/* The cluster removes it when it has seen that its owner went. */
+static void an_agent_of_an_owner_that_went_is_made_again(void **state)
+{
+	struct err e = ERR_INIT;
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	w.b->ops->close(w.b);
+	assert_int_equal(fakekube_saw(&w.k, "POST " MAPS), 2);
+	assert_int_equal(backend_find("kubernetes")
+				 ->open(&w.conf, "0123abcd", on_progress, &w, &w.b, &e),
+			 0);
+	assert_int_equal(fakekube_saw(&w.k, "POST " MAPS), 4);
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " MAPS "/mcp-sandboxd-0123abcd-"), 1);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -675,6 +727,7 @@ int main(void)
 		cmocka_unit_test(a_stop_makes_a_pod_idle_or_deletes_it),
 		cmocka_unit_test(all_that_a_role_lacks_is_said_at_once),
 		cmocka_unit_test(what_owns_nothing_any_more_goes_with_the_server),
+		cmocka_unit_test(an_agent_of_an_owner_that_went_is_made_again),
 	};
 
 	const char elf[20] = "\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\76"; /* of amd64 */
