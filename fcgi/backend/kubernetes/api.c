@@ -359,11 +359,13 @@ static int try_all(struct kube_api *a, struct http_call *c, struct tries *t, jso
 		   struct kube_status *s, struct err *e)
 {
 	struct err why;
+	int64_t left;
 	int rc;
 
 	do {
 		why = (struct err)ERR_INIT;
-		c->timeout_ms = t->deadline - clock_mono_ms();
+		left = t->deadline - clock_mono_ms();
+		c->timeout_ms = left > 0 ? left : 1; /* 0 and less are no limit */
 		rc = try_once(a, c, ret, s, &why);
 	} while (rc < 0 && is_worth_another(t, s, &why) &&
 		 pause_for(t, s->retry_after_ms));

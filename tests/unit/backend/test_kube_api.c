@@ -204,6 +204,28 @@ static void a_wait_beyond_the_calls_time_is_not_begun(void **state)
 	world_close(&w);
 }
 
+static void be_silent(struct fakekube *k, int fd, const char *request)
+{
+	(void)k;
+	(void)request;
+	fakekube_wait_close(fd);
+}
+
+static void a_call_whose_time_is_over_is_not_waited_for(void **state)
+{
+	static const struct fakekube_step steps[] = {
+		{.request = "GET ", .serve = be_silent, .times = -1}, {0}};
+	struct kube_call c = {.method = "GET", .path = "/x", .timeout_ms = -1};
+	struct world w;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	world_open(&w, steps);
+	assert_int_equal(kube_call(w.api, &c, NULL, &e), -1);
+	assert_int_equal(e.kind, ERR_TIMEOUT);
+	world_close(&w);
+}
+
 /* ---- words */
 
 static void a_missing_permission_names_verb_and_resource(void **state)
@@ -327,6 +349,7 @@ int main(void)
 		cmocka_unit_test(only_what_a_repeat_does_not_harm_is_repeated),
 		cmocka_unit_test(the_server_says_how_long_to_wait),
 		cmocka_unit_test(a_wait_beyond_the_calls_time_is_not_begun),
+		cmocka_unit_test(a_call_whose_time_is_over_is_not_waited_for),
 		cmocka_unit_test(a_missing_permission_names_verb_and_resource),
 		cmocka_unit_test(
 			a_server_that_is_away_is_said_with_where_it_was_looked_for),
