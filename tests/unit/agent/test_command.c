@@ -301,31 +301,6 @@ static void a_fork_bomb_is_ended_by_its_timeout(void **state)
 	result_free(&r);
 }
 
-/* A zombie has its place in the limit of processes until it is reaped. */
-static void no_zombie_is_left_when_the_end_is_told(void **state)
-{
-	const char *argv[] = {"bash", "-c",
-			      "for i in {1..60}; do (exec setsid sleep 30) & done; wait",
-			      NULL};
-	struct command_spec s = {.argv = argv, .timeout_ms = 300, .grace_ms = 1};
-	char path[64], children[4096];
-
-	(void)state;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)h.pid, (int)h.pid);
-	for (int i = 0; i < 10; i++) {
-		struct result r = run(&s);
-		FILE *f = fopen(path, "r");
-
-		if (!f)
-			skip(); /* a kernel without that file */
-		if (fgets(children, sizeof(children), f))
-			fail_msg("round %d: left are %s", i, children);
-		fclose(f);
-		assert_int_equal(r.exit.flags & AP_EXIT_TIMED_OUT, AP_EXIT_TIMED_OUT);
-		result_free(&r);
-	}
-}
-
 static void output_beyond_the_cap_is_counted_not_kept(void **state)
 {
 	const char *argv[] = {"sh", "-c", "head -c 300000000 /dev/zero; echo e >&2",
@@ -502,7 +477,6 @@ int main(void)
 		cmocka_unit_test(what_is_left_in_the_background_lives_on),
 		cmocka_unit_test(a_background_writer_is_not_killed_by_a_closed_pipe),
 		cmocka_unit_test(a_fork_bomb_is_ended_by_its_timeout),
-		cmocka_unit_test(no_zombie_is_left_when_the_end_is_told),
 		cmocka_unit_test(output_beyond_the_cap_is_counted_not_kept),
 		cmocka_unit_test(kept_output_is_whole_beyond_the_ring),
 		cmocka_unit_test(binary_output_is_left_alone),
