@@ -255,7 +255,6 @@ static void a_task_fails_only_when_its_run_never_began(void **state)
 	assert_string_equal(str_at(at(b, "result"), "status"), "failed");
 	assert_string_equal(str_at(at(at(b, "result"), "error"), "message"), "no room");
 	assert_null(json_object_get(at(b, "result"), "result"));
-	json_decref(b);
 	mcp_server_free(s);
 }
 
