@@ -7,7 +7,7 @@
 #include "base/auto.h"
 #include "base/json.h"
 #include "mcp/content.h"
-#include "mcp/cursor.h"
+#include "mcp/runpage.h"
 #include "mcp/uris.h"
 
 enum {
@@ -62,32 +62,16 @@ enum mcp_next resources_list(struct mcp_call *c, const struct mcp_reads *r)
 {
 	json_t *list = json_array();
 	AUTO_JSON *result = json_pack("{s:o}", "resources", list);
-	AUTO_FREE char *after = NULL;
 	AUTO_JSON *runs = NULL;
-	struct err e = ERR_INIT;
 	const json_t *run;
 	size_t i;
-	int rc;
 
-	if (cursor_take(json_object_get(c->msg.params, "cursor"), &after, &e) < 0)
-		return call_error(c, RPC_BAD_PARAMS, "params.cursor is none of ours");
-	rc = r->runs(r->arg, c->tenant, after, RUNS_PAGE + 1, &runs, &e);
-	if (rc < 0 && e.kind == ERR_NOT_FOUND)
-		return call_error(c, RPC_BAD_PARAMS,
-				  "params.cursor leads nowhere any more; begin anew");
-	if (rc < 0)
-		return call_failure(c, &e);
+	if (runpage_read(c, r, RUNS_PAGE, result, &runs) < 0)
+		return MCP_REPLY;
 	json_array_foreach(runs, i, run) {
-		if (i == RUNS_PAGE)
-			break;
 		add_run(run, list);
 		add_artifacts(run, list);
 	}
-	if (json_array_size(runs) > RUNS_PAGE)
-		json_object_set_new(
-			result, "nextCursor",
-			cursor_make(
-				text_at(json_array_get(runs, RUNS_PAGE - 1), "run_id")));
 	return call_result(c, result);
 }
 

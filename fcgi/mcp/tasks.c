@@ -6,11 +6,11 @@
 
 #include "base/auto.h"
 #include "base/json.h"
-#include "mcp/cursor.h"
 #include "mcp/failure.h"
 #include "mcp/modern.h"
 #include "mcp/run_tool.h"
 #include "mcp/run_words.h"
+#include "mcp/runpage.h"
 #include "wire/idenc.h"
 
 enum {
@@ -175,31 +175,14 @@ enum mcp_next tasks_list(struct mcp_call *c, const struct mcp_reads *r)
 {
 	json_t *list = json_array();
 	AUTO_JSON *result = json_pack("{s:o}", "tasks", list);
-	AUTO_FREE char *after = NULL;
 	AUTO_JSON *runs = NULL;
-	struct err e = ERR_INIT;
 	const json_t *run;
 	size_t i;
-	int rc;
 
-	if (cursor_take(json_object_get(c->msg.params, "cursor"), &after, &e) < 0)
-		return call_error(c, RPC_BAD_PARAMS, "params.cursor is none of ours");
-	rc = r->runs(r->arg, c->tenant, after, TASKS_PAGE + 1, &runs, &e);
-	if (rc < 0 && e.kind == ERR_NOT_FOUND)
-		return call_error(c, RPC_BAD_PARAMS,
-				  "params.cursor leads nowhere any more; begin anew");
-	if (rc < 0)
-		return call_failure(c, &e);
-	json_array_foreach(runs, i, run) {
-		if (i == TASKS_PAGE)
-			break;
+	if (runpage_read(c, r, TASKS_PAGE, result, &runs) < 0)
+		return MCP_REPLY;
+	json_array_foreach(runs, i, run)
 		json_array_append_new(list, task_of(c, run));
-	}
-	if (json_array_size(runs) > TASKS_PAGE)
-		json_object_set_new(
-			result, "nextCursor",
-			cursor_make(json_get_string(json_array_get(runs, TASKS_PAGE - 1),
-						    "run_id")));
 	return call_result(c, result);
 }
 
