@@ -95,6 +95,21 @@ static void find_v2(struct cgroups *c)
 				c->dir[i] = xasprintf("%s%s", c->mounts[0], c->parent);
 }
 
+/* A container without privileges sees them, but no group can be made. */
+static int check_writable(const struct cgroups *c, struct err *e)
+{
+	struct statvfs s;
+
+	for (size_t i = 0; c->mounts[i]; i++)
+		if (statvfs(c->mounts[i], &s) < 0 || !(s.f_flag & ST_RDONLY))
+			return 0;
+	return err_set(e, ERR_BACKEND,
+		       "%s is mounted read-only, but each sandbox needs a control group: "
+		       "in a container, run it privileged (docker run --privileged), or "
+		       "set SANDBOX_BACKEND=docker or kubernetes",
+		       c->mounts[0]);
+}
+
 static int find_mounts(struct cgroups *c, struct err *e)
 {
 	AUTO_BUF text = BUF_INIT(8 << 20);
@@ -119,22 +134,7 @@ static int find_mounts(struct cgroups *c, struct err *e)
 			       "and a safe stop of sandboxes need them");
 	if (!v1)
 		find_v2(c);
-	return 0;
-}
-
-/* A container without privileges sees them, but no group can be made. */
-static int check_writable(const struct cgroups *c, struct err *e)
-{
-	struct statvfs s;
-
-	for (size_t i = 0; c->mounts[i]; i++)
-		if (statvfs(c->mounts[i], &s) < 0 || !(s.f_flag & ST_RDONLY))
-			return 0;
-	return err_set(e, ERR_BACKEND,
-		       "%s is mounted read-only, but each sandbox needs a control group: "
-		       "in a container, run it privileged (docker run --privileged), or "
-		       "set SANDBOX_BACKEND=docker or kubernetes",
-		       c->mounts[0]);
+	return check_writable(c, e);
 }
 
 static int write_file(const char *dir, const char *file, const char *value)
@@ -210,7 +210,7 @@ int cgroups_open(const char *parent, backend_progress_fn *progress, void *arg,
 {
 	struct cgroups c = {.parent = xstrdup(parent)};
 
-	if (find_mounts(&c, e) < 0 || check_writable(&c, e) < 0) {
+	if (find_mounts(&c, e) < 0) {
 		cgroups_release(&c);
 		return -1;
 	}
