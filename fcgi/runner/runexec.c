@@ -503,6 +503,17 @@ void runs_on_stdin_ack(struct sandbox *sb, const struct ap_stdin_ack *m)
 		feed_taken(run, m->offset);
 }
 
+/*
+ * STARTED comes first, each time a command is told of. What comes before it was on its
+ * way when the start was sent once more: the rest of an older telling, whose beginning
+ * nobody here has kept. The agent tells all of it again. What could not be started has
+ * nothing but an end.
+ */
+static bool is_leftover(const struct run *run, const struct ap_exit *x)
+{
+	return !run->cmds[run->at].confirmed && !(x && x->how == AP_SPAWN_FAILED);
+}
+
 void runs_on_output(struct sandbox *sb, const struct ap_output *o)
 {
 	struct run *run = owner(sb, &o->id);
@@ -510,6 +521,8 @@ void runs_on_output(struct sandbox *sb, const struct ap_output *o)
 	const struct turn_mark before = turn_mark(r);
 	struct err e = ERR_INIT;
 
+	if (run && is_leftover(run, NULL))
+		return;
 	if (run && output_add(run, run->at, o, &e) < 0)
 		agentlink_distrust(sb, e.msg);
 	else if (run)
@@ -534,6 +547,8 @@ bool runs_on_exit(struct sandbox *sb, const struct ap_exit *x)
 
 	if (!run)
 		return false;
+	if (is_leftover(run, x))
+		return true;
 	if (!exit_is_possible(x))
 		agentlink_distrust(sb, "the agent tells of an end that cannot be");
 	else if (command_ended(run, x))

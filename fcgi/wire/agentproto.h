@@ -129,7 +129,9 @@ enum ap_start_flags {
  * The data of START_DATA frames, one after another: strings_bytes of
  * NUL-terminated strings (cwd, argc arguments, envc KEY=VALUE), then
  * script_bytes of script. A start of an id that is known is read and ignored,
- * and answered with STARTED or EXIT.
+ * and answered with STARTED or EXIT: all of it is told again from what was
+ * acknowledged on. So OUTPUT and EXIT count after a STARTED only, but for the
+ * EXIT of what could not be started.
  */
 struct ap_start {
 	struct ap_id id;

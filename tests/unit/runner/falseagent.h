@@ -61,6 +61,15 @@ static inline bool liar_hear(struct liar *a, enum ap_type type, struct ap_msg *m
 	}
 }
 
+/* As a telling of a.id begins. */
+static inline bool liar_started(struct liar *a)
+{
+	struct ap_msg m = {.type = AP_STARTED};
+
+	m.u.started.id = a->id;
+	return liar_say(a, &m);
+}
+
 static inline bool liar_output(struct liar *a, uint64_t offset, const void *p, size_t n)
 {
 	struct ap_msg m = {.type = AP_OUTPUT};

@@ -4,7 +4,7 @@
 /* ---- the lies; each ends when the runner closes the connection */
 
 /* The command is told of by START, and by RESUME when it is known to run. */
-static bool until_started(struct liar *a)
+static bool until_told(struct liar *a)
 {
 	struct ap_offsets o;
 	struct ap_msg m;
@@ -17,6 +17,12 @@ static bool until_started(struct liar *a)
 	}
 	return liar_hear(a, AP_START_END, &m);
 }
+
+static bool until_started(struct liar *a)
+{
+	return until_told(a) && liar_started(a);
+}
+
 static void listen_on(struct liar *a)
 {
 	struct ap_msg m;
@@ -82,7 +88,7 @@ static void forget_what_runs(struct liar *a)
 {
 	struct ap_msg m = {.type = AP_GONE};
 
-	if (!until_started(a))
+	if (!until_told(a))
 		return;
 	m.u.ref.id = a->id;
 	while (liar_say(a, &m))
@@ -98,9 +104,7 @@ static void be_born_again(struct liar *a)
 	if (a->nth > 1) {
 		listen_on(a);
 	} else if (liar_hear(a, AP_START_END, &m)) {
-		m = (struct ap_msg){.type = AP_STARTED};
-		m.u.started.id = a->id;
-		liar_say(a, &m);
+		liar_started(a);
 	}
 }
 
@@ -108,7 +112,8 @@ static bool until_listed(struct liar *a, struct ap_msg *m)
 {
 	if (!liar_hello(a, 1))
 		return false;
-	if (a->nth == 1 && !(liar_hear(a, AP_START_END, m) && liar_exit(a, 0)))
+	if (a->nth == 1 &&
+	    !(liar_hear(a, AP_START_END, m) && liar_started(a) && liar_exit(a, 0)))
 		return false;
 	return liar_hear(a, AP_FS_LIST, m);
 }
@@ -209,7 +214,7 @@ static void ask_and_not_listen(struct liar *a)
 /* The start got lost: its runner was killed, having written down that it runs. */
 static void lose_the_start(struct liar *a, uint8_t boot)
 {
-	struct ap_msg m, gone = {.type = AP_GONE}, started = {.type = AP_STARTED};
+	struct ap_msg m, gone = {.type = AP_GONE};
 	struct ap_offsets o;
 
 	if (!liar_hello(a, boot) || !liar_hear(a, AP_RESUME, &m))
@@ -221,8 +226,7 @@ static void lose_the_start(struct liar *a, uint8_t boot)
 	gone.u.ref.id = o.id;
 	if (!liar_say(a, &gone) || !liar_hear(a, AP_START_END, &m))
 		return;
-	started.u.started.id = a->id;
-	if (liar_say(a, &started) && liar_exit(a, 0) && liar_hear(a, AP_FS_LIST, &m) &&
+	if (liar_started(a) && liar_exit(a, 0) && liar_hear(a, AP_FS_LIST, &m) &&
 	    liar_fs_end(a, m.u.fs_list.req, ENOENT))
 		listen_on(a);
 }
@@ -231,6 +235,21 @@ static void lose_the_start(struct liar *a, uint8_t boot)
 static void say_nothing(struct liar *a)
 {
 	if (liar_hello(a, 1))
+		listen_on(a);
+}
+
+/*
+ * True, and twice: the command was known already when its start came (an earlier runner
+ * had said it), and the end of an older telling was on its way.
+ */
+static void tell_the_rest_first(struct liar *a)
+{
+	struct ap_msg m;
+
+	if (liar_hello(a, 1) && liar_hear(a, AP_START_END, &m) &&
+	    liar_output(a, 2, "c", 1) && liar_exit(a, 3) && liar_started(a) &&
+	    liar_output(a, 0, "abc", 3) && liar_exit(a, 3) &&
+	    liar_hear(a, AP_FS_LIST, &m) && liar_fs_end(a, m.u.fs_list.req, ENOENT))
 		listen_on(a);
 }
 
@@ -276,6 +295,8 @@ static void tell_lies(const char *name, int fd, int nth)
 		ask_and_not_listen(a);
 	else if (strcmp(name, "reformed") == 0)
 		reform(a);
+	else if (strcmp(name, "twice") == 0)
+		tell_the_rest_first(a);
 	else if (strcmp(name, "deaf") == 0)
 		lose_the_start(a, 1);
 	else if (strcmp(name, "new") == 0)
@@ -439,6 +460,22 @@ static void the_next_runner_waits_no_longer_for_an_end_than_the_first(void **sta
 	assert_non_null(strstr(run.error, "at its time limit"));
 }
 
+static void the_rest_of_an_older_telling_does_not_count(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	AUTO_FREE char *out = NULL;
+	AUTO_STORE_RUN run = {0};
+
+	rig_run(t, id, "{'identifier':'evil-twice','commands':[{'argv':['true']}]}");
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	out = rig_output(t, id, 0);
+	assert_string_equal("abc", out);
+	assert_false(run.commands[0].truncated[STORE_STDOUT]);
+	assert_int_equal(1, connects(t, "evil-twice"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 
 int main(void)
@@ -447,6 +484,7 @@ int main(void)
 		TEST(every_lie_ends_in_a_true_sentence),
 		TEST(a_given_up_sandbox_is_made_again_at_its_next_use),
 		TEST(a_start_lost_with_its_runner_is_said_again_to_the_same_agent),
+		TEST(the_rest_of_an_older_telling_does_not_count),
 		TEST(what_another_agent_does_not_know_may_have_run),
 		cmocka_unit_test_setup_teardown(
 			the_next_runner_waits_no_longer_for_an_end_than_the_first,
