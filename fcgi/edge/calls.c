@@ -209,7 +209,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	struct calls *calls = poll->data;
 
 	if (status < 0 || (events & UV_READABLE)) {
-		for (int i = 0; i < RECEIVE_BATCH && receive_one(calls); i++)
+		/* The last answer of an edge that stops may have closed it. */
+		for (int i = 0; i < RECEIVE_BATCH && uv_is_active((uv_handle_t *)poll) &&
+				receive_one(calls);
+		     i++)
 			;
 	}
 	if (events & UV_WRITABLE) {

@@ -565,7 +565,39 @@ static void a_stop_lets_an_answer_go_out_whole(void **state)
 	free(data);
 }
 
+/* The last answer ends the loop's work, and behind it the pair has ended as well. */
+static void the_last_answer_and_the_end_of_the_runner_come_at_once(void **state)
+{
+	struct edgemsg m;
+	struct rig r;
+	int awaiting, asking;
+	char run_id[64];
+
+	(void)state;
+	rig_open(&r);
+	rig_add_session(&r);
+	awaiting = call_run(&r, 30000);
+	accept_run(&r, run_id);
+	asking = call_run(&r, 30000);
+	m = rig_expect(&r, MSG_RUN);
+	kill(r.pid, SIGTERM);
+	AUTO_ANSWER first = rig_answer(awaiting); /* it stops */
+	assert_has(first.body, "running after ");
+	kill(r.pid, SIGSTOP);
+	rig_reply(&r, MSG_ERR, m.id,
+		  json_pack("{s:s,s:s}", "kind", "limit", "message", "too many runs"));
+	close(r.runner_fd);
+	r.runner_fd = dup(r.edge_fd);
+	kill(r.pid, SIGCONT);
+	AUTO_ANSWER last = rig_answer(asking);
+	assert_has(last.body, "too many runs");
+	assert_int_equal(rig_wait_edge(&r), 0);
+	edgemsg_release(&m);
+	rig_close(&r);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(the_last_answer_and_the_end_of_the_runner_come_at_once),
 	cmocka_unit_test(a_ping_is_answered_without_the_runner),
 	cmocka_unit_test(paths_and_methods_are_a_closed_set),
 	cmocka_unit_test(a_body_over_the_limit_is_413_and_read_to_its_end),
