@@ -89,8 +89,7 @@ static int64_t waited_ms(const struct mcp_call *c)
 {
 	int64_t left = c->await_until_mono - clock_mono_ms();
 
-	return left > 0 && left < c->await_timeout_ms ? c->await_timeout_ms - left
-						      : c->await_timeout_ms;
+	return left > 0 ? c->await_timeout_ms - left : c->await_timeout_ms;
 }
 
 static enum mcp_next answer_unfinished(struct mcp_call *c, const json_t *run)
