@@ -8,9 +8,13 @@ FROM ${BASE} AS build
 WORKDIR /src
 COPY scripts/bootstrap scripts/lib.sh scripts/
 RUN scripts/bootstrap build
+COPY Makefile ./
+COPY fcgi fcgi
+COPY store store
+RUN make -s -j"$(nproc)" build
 COPY . .
 # With the names of the packages whose libraries it needs: they differ by release.
-RUN make -s -j"$(nproc)" build && make -s install DESTDIR=/out \
+RUN make -s install DESTDIR=/out \
  && ldd /out/usr/lib/mcp-sandboxd/mcp-sandboxd | sed -n 's|.* => .*/\([^ ]*\) .*|*/\1|p' \
     | xargs dpkg -S | cut -d: -f1 | sort -u >/libraries
 
@@ -30,6 +34,7 @@ RUN apt-get update \
 COPY --from=build /out /
 COPY deploy/docker/entrypoint /usr/lib/mcp-sandboxd/
 
+WORKDIR /usr/lib/mcp-sandboxd
 # The sockets are in the volume, so that a second container of it (stdio) finds them.
 ENV DATA_DIR=/var/lib/mcp-sandboxd RUN_DIR=/var/lib/mcp-sandboxd/run \
     LISTEN_ADDRESS=0.0.0.0 SANDBOX_BACKEND=docker
