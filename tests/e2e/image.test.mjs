@@ -4,6 +4,8 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import fs from "node:fs";
+import path from "node:path";
 import readline from "node:readline";
 import { after, before, test } from "node:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -38,8 +40,11 @@ before(async () => {
 	use(await Online.start(["--bridge=none"]));
 	try {
 		await engine.import();
-		execFileSync("make", ["-s", "-C", repo, "docker-build", `IMAGE=${image}`, `BASE=${base}`, "DOCKER_FLAGS=--network=host"],
-			{ env, stdio: ["ignore", "ignore", "inherit"], maxBuffer: 1 << 26 });
+		// The first stage has a name so that it is kept for the next time, and old ones go.
+		for (const [name, flags] of [[image, ""], [`${image}-build`, " --target=build"]])
+			execFileSync("make", ["-s", "-C", repo, "docker-build", `IMAGE=${name}`, `BASE=${base}`, `DOCKER_FLAGS=--network=host${flags}`],
+				{ env, stdio: ["ignore", "ignore", "inherit"] });
+		docker("image", "prune", "-f");
 	} finally {
 		await engine.stop();
 	}
@@ -169,4 +174,61 @@ test("docker run -i is a client's stdio server, in both eras, and leaves nothing
 	assert.ok(by[1].supportedVersions.includes("2026-07-28"));
 	assert.equal(by[2].structuredContent.final.commands[0].stdout, "legacy\n");
 	await until("the containers to end", 15000, () => docker("ps", "-q") === "");
+});
+
+const compose = (file, ...args) => String(execFileSync("docker-compose", ["-p", "mcp-test", "-f", path.join(repo, "deploy/docker", file), ...args], {
+	env: { ...env, IMAGE: image, SANDBOX_IMAGE: base, SANDBOX_NETWORK_MODE: "none", DOCKER_SOCKET: engine.socket }, stdio: ["ignore", "pipe", "pipe"],
+}));
+const without = !execFileSync("sh", ["-c", "command -v docker-compose || true"]).length && "docker-compose is not installed";
+
+test("the compose file for a socket brings up the same", { skip: without }, async () => {
+	assert.ok(compose("compose.dind.yaml", "config").includes(`image: ${image}`));
+	compose("compose.socket.yaml", "up", "-d", "--no-build");
+	try {
+		const name = docker("ps", "--format", "{{.Names}}");
+		await healthy(name);
+		const c = await connect();
+		assert.equal(await one(c, "composed", "echo up"), "up\n");
+		await c.close();
+	} finally {
+		compose("compose.socket.yaml", "down", "-v");
+	}
+});
+
+// As make docker-run. The inner engine's programs are this machine's, mounted read-only,
+// and it has the rights that it needs instead of all: a machine may lack some of those.
+test("beside an engine in a container the sandboxes are in that one", async () => {
+	const name = "mcp-test-dind";
+	const DIND_IMAGE = await engine.tiny(name);
+	const DIND_FLAGS = ["SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE"].map((c) => `--cap-add=${c}`).concat("--init", "--security-opt=seccomp=unconfined",
+		"--security-opt=apparmor=unconfined", "--security-opt=systempaths=unconfined", "-v=/run", "-v=/usr:/usr:ro", "-v=/etc/alternatives:/etc/alternatives:ro", "-v=/sys/fs/cgroup:/sys/fs/cgroup").join(" ");
+	const child = spawn(path.join(repo, "deploy/docker/run-dind"), { env: { ...env, NAME: name, PORT: "8080", LISTEN_ADDRESS: "127.0.0.1", IMAGE: image, DIND_IMAGE, DIND_FLAGS, SANDBOX_IMAGE: "mcp-inner:1" }, stdio: ["ignore", "pipe", "pipe"] });
+	let words = "";
+	for (const s of [child.stdout, child.stderr]) s.on("data", (d) => (words += d));
+	const ended = once(child, "exit");
+	try {
+		const at = await until("the engine's socket", 30000, () => {
+			if (child.exitCode !== null) throw new Error(words);
+			return fs.existsSync(path.join(inspect(`${name}-socket`).Mountpoint, "docker.sock")) && inspect(`${name}-socket`).Mountpoint;
+		});
+		const inner = Object.create(engine, { socket: { value: path.join(at, "docker.sock") } });
+		await until("the inner engine", 30000, async () => (await ask(inner.socket, "GET", "/_ping")).status === 200);
+		await inner.tiny("mcp-inner");
+		await until("readyz", 60000, async () => (await fetch(`${url}/readyz`)).ok);
+		const c = await connect();
+		const r = await run(c, "inner", ["echo from inside; echo kept >/artifacts/a"]);
+		assert.equal(r.final.commands[0].stdout, "from inside\n");
+		assert.equal(await (await fetch(`${url}/artifacts/inner/latest/a`)).text(), "kept\n");
+		assert.equal((await ask(inner.socket, "GET", `/containers/${r.sandbox_name}/json`)).status, 200);
+		assert.equal((await ask(engine.socket, "GET", `/containers/${r.sandbox_name}/json`)).status, 404);
+		await c.close();
+	} catch (error) {
+		error.message += `\n${words}`;
+		throw error;
+	} finally {
+		child.kill("SIGTERM");
+		await ended;
+	}
+	assert.equal(docker("ps", "-aq", "--filter", `name=${name}`), "");
+	docker("volume", "rm", name, `${name}-engine`);
 });
