@@ -64,7 +64,7 @@ static int not_reached(struct muxframe *m, struct err *e)
 		       m->nwords ? m->words : why.msg);
 }
 
-int attach_agent(struct docker *d, const char *name, int *ret_fd, struct err *e)
+static int attach(struct docker *d, const char *name, int *ret_fd, struct err *e)
 {
 	AUTO_FREE char *id = NULL, *path = NULL;
 	AUTO_JSON *body = json_must(json_pack("{s:b,s:b}", "Detach", 0, "Tty", 0));
@@ -83,5 +83,18 @@ int attach_agent(struct docker *d, const char *name, int *ret_fd, struct err *e)
 	not_reached(m, e);
 	hijack_close(ps.hijack);
 	free(m);
+	return -1;
+}
+
+/*
+ * The engine's "conflict" is about the container at this moment (paused, restarting),
+ * and none about what ran in it: who asks looks whether it still runs.
+ */
+int attach_agent(struct docker *d, const char *name, int *ret_fd, struct err *e)
+{
+	if (attach(d, name, ret_fd, e) == 0)
+		return 0;
+	if (e->kind == ERR_CONFLICT)
+		e->kind = ERR_BACKEND;
 	return -1;
 }

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/docker/engine.h"
+#include "backend/docker/attach.h"
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -278,6 +278,36 @@ static void a_stream_that_is_refused_says_why(void **state)
 	}
 }
 
+/* Conflict would say that all that ran in it has ended (backend.h). */
+static void a_container_in_a_passing_state_is_not_called_dead(void **state)
+{
+	static const char paused[] =
+		"HTTP/1.1 409 Conflict\r\nConnection: close\r\n\r\n{\"message\":"
+		"\"Container a is paused, unpause the container before exec\"}";
+	static const struct line scripts[][4] = {
+		{{"/version", OK OLD}, {"/containers/a/exec", paused}},
+		{{"/version", OK OLD},
+		 {"/containers/a/exec", OK "{\"Id\":\"0\"}"},
+		 {"/exec/0/start", paused}},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+		struct docker d = {.engine = ENGINE_INIT};
+		struct err e = ERR_INIT;
+		int fd = -1;
+
+		begin(scripts[i]);
+		assert_int_equal(open_it(&d.engine, &e), 0);
+		assert_int_equal(attach_agent(&d, "a", &fd, &e), -1);
+		assert_int_equal(e.kind, ERR_BACKEND);
+		assert_non_null(strstr(e.msg, "is paused"));
+		engine_close(&d.engine);
+		end(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +319,7 @@ int main(void)
 		cmocka_unit_test(
 			a_stream_begins_after_the_head_whatever_the_engine_calls_it),
 		cmocka_unit_test(a_stream_that_is_refused_says_why),
+		cmocka_unit_test(a_container_in_a_passing_state_is_not_called_dead),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
