@@ -236,7 +236,8 @@ static enum mcp_next ask_modern(struct mcp_call *c, const struct mcp_reads *r,
 
 	if (ask_state(c, r, &state) < 0)
 		return MCP_REPLY;
-	if (all_told(a->questions, answers))
+	/* Without the state that came with the question, none was asked. */
+	if ((state || !a->state) && all_told(a->questions, answers))
 		return a->then(c, r, answers, NULL);
 	return answer_input_required(c, r, a);
 }

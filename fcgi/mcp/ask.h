@@ -17,7 +17,8 @@
  * Nothing is ever asked that the client did not declare. In the modern era a handler
  * with several rounds keeps what it must know in `state`, which travels through the
  * client: signed, for this request only (method and arguments), valid for
- * ASK_STATE_MS; one that is not is refused. SPEC 2026-07-28, basic/patterns/mrtr.
+ * ASK_STATE_MS; one that is not is refused, and answers that come without it are none:
+ * what needs consent gives a state. SPEC 2026-07-28, basic/patterns/mrtr.
  */
 enum ask_kind { ASK_ELICITATION = 1, ASK_SAMPLING = 2, ASK_ROOTS = 4 };
 enum { ASK_QUESTIONS_MAX = 8, ASK_STATE_MS = 10 * 60 * 1000 };

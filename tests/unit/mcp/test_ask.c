@@ -110,8 +110,9 @@ static void a_modern_client_is_asked_by_a_result(void **unused)
 
 static void an_answer_that_is_missing_or_none_is_asked_for_again(void **unused)
 {
-	static const char *const answers[] = {"{}", "{\"other\":{}}", "{\"consent\":1}",
-					      "7"};
+	static const char *const answers[] = {
+		"{}", "{\"other\":{}}", "{\"consent\":1}", "7",
+		"{\"consent\":{\"action\":\"accept\"}}" /* to what was not asked */};
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
