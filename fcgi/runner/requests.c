@@ -364,8 +364,11 @@ void requests_handle(struct runner *r, struct replyto to, const struct edgemsg *
 
 	if (may(r, h, &e) == 0 && h->fn(r, to, m->body, &e) == 0)
 		return;
-	/* The transaction is lost: the commit of this turn finds out and recovers. */
-	if (e.kind == ERR_STORE)
+	/*
+	 * What it has begun must not stay open, it holds the write lock; and of a
+	 * transaction that is lost the commit finds out, and recovers.
+	 */
+	if ((h->writes && r->phase == PHASE_SERVING) || e.kind == ERR_STORE)
 		turn_dirty(r);
 	edges_err(r->edges, to, &e);
 }

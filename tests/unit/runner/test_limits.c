@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "rig.h"
 
+#include <sqlite3.h>
+
 #define ROOT "'options':{'as_user':'root'}"
 
 /* What is bounded, and what it says then. */
@@ -33,6 +35,18 @@ static void check_refused(struct rig *t, const char *args, const char *words)
 	json_decref(answer);
 }
 
+/* A sysadmin's sqlite3 can write: what was refused holds no lock. */
+static void check_unlocked(struct rig *t)
+{
+	sqlite3 *c = NULL;
+
+	assert_int_equal(SQLITE_OK, sqlite3_open(t->db, &c));
+	sqlite3_busy_timeout(c, 2000);
+	assert_int_equal(SQLITE_OK,
+			 sqlite3_exec(c, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL));
+	sqlite3_close(c);
+}
+
 static void one_sandbox_too_many_is_refused_until_one_goes(void **state)
 {
 	static const char third[] =
@@ -44,6 +58,7 @@ static void one_sandbox_too_many_is_refused_until_one_goes(void **state)
 	rig_run(t, id, "{'identifier':'b','commands':[{'argv':['true']}]," ROOT "}");
 	rig_wait(t, id);
 	check_refused(t, third, "MAX_SANDBOXES");
+	check_unlocked(t);
 	json_decref(rig_ask(t, MSG_DELETE,
 			    json_pack("{s:s,s:{s:s}}", "tenant", "default", "args",
 				      "identifier", "a")));
@@ -69,6 +84,7 @@ static void a_run_id_of_another_tenant_makes_no_sandbox(void **state)
 		json_object_set_new(body, "tenant", json_string("other"));
 		json_decref(rig_answer(t, rig_send(t, MSG_RUN, body), &got));
 		assert_int_equal(MSG_ERR, got);
+		check_unlocked(t);
 	}
 	rig_run(t, id, "{'identifier':'b','commands':[{'argv':['true']}]," ROOT "}");
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
