@@ -2,7 +2,7 @@
 // What is the Kubernetes backend's own: what people, nodes and the API server do to its
 // pods, and that deploy/kubernetes is what a cluster takes.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import http from "node:http";
@@ -371,6 +371,38 @@ test("several servers on one cluster, behind the nginx of docs/scaling.md: a hos
 			await front.ended;
 		}
 	}));
+});
+
+// The claim's volume, as a storage class would make it.
+const volume = (dir) => ({ apiVersion: "v1", kind: "PersistentVolume", metadata: { name: "data" }, spec: {
+	capacity: { storage: "20Gi" }, accessModes: ["ReadWriteOnce"], hostPath: { path: dir, type: "DirectoryOrCreate" },
+	claimRef: { namespace: "mcp-sandboxd", name: "data-mcp-sandboxd-0" }, persistentVolumeReclaimPolicy: "Retain" } });
+
+test("the server of deploy/kubernetes runs in the cluster with the Role it is given", async () => {
+	const tar = path.join(cluster.dir, "server.tar");
+	const out = fs.openSync(tar, "w");
+	execFileSync(path.join(repo, "tests/kubernetes/server-image"), ["mcp-sandboxd:latest"], { stdio: ["ignore", out, "inherit"] });
+	fs.closeSync(out);
+	cluster.program("import", tar);
+	fs.rmSync(tar);
+	cluster.apply(volume(path.join(cluster.dir, "volume")));
+	const all = cluster.kubectl("kustomize", path.join(repo, "deploy/kubernetes/base")).replace("SANDBOX_IMAGE: mcp-sandbox:latest", `SANDBOX_IMAGE: ${cluster.env.SANDBOX_IMAGE}`);
+	cluster.apply(all);
+	try {
+		cluster.kubectl("-n", "mcp-sandboxd", "rollout", "status", "statefulset/mcp-sandboxd", "--timeout=180s");
+		const { status } = await cluster.json("-n", "mcp-sandboxd", "get", "pod", "mcp-sandboxd-0");
+		// An identifier's first run by plain HTTP, as scripts/run tells people to.
+		const post = `curl -sS --max-time 60 http://${status.podIP}:8080/mcp -H 'content-type: application/json'`;
+		const hello = { jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "curl", version: "1" } } };
+		const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "run_sandbox", arguments: { identifier: "inside", commands: [{ shell: "echo from a pod" }], options: { await_completion: true } } } };
+		const answer = cluster.inside("sh", "-c", `S=$(${post} -D- -o/dev/null -d '${JSON.stringify(hello)}' | sed -n 's/\\r$//; s/^mcp-session-id: //ip'); ${post} -H "mcp-session-id: $S" -d '${JSON.stringify(call)}'`);
+		assert.match(answer, /"stdout":"from a pod\\n"/);
+		const who = cluster.kubectl("-n", "mcp-sandboxd", "exec", "mcp-sandboxd-0", "--", "sh", "-c", "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; stat -c %u $p; done");
+		assert.match(who, /role edge.*10001\n/);
+	} finally {
+		cluster.kubectl("-n", "mcp-sandboxd", "delete", "statefulset,pvc", "--all", "--wait=true");
+		cluster.kubectl("delete", "pv", "data");
+	}
 });
 
 // Last: it reads what all tests above have done.

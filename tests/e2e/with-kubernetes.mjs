@@ -113,6 +113,11 @@ export class Cluster {
 		execFileSync(script, [verb, this.dir, name, ...args]);
 	}
 
+	// A command in the cluster's namespaces; its output.
+	inside(...command) {
+		return execFileSync(script, ["exec", this.dir, ...command], { encoding: "utf8" });
+	}
+
 	// The pid of one of them on this side of its namespaces.
 	hostPid(name) {
 		return Number(fs.readdirSync("/proc").filter((n) => /^\d+$/.test(n)).find((pid) => {
