@@ -14,9 +14,15 @@ struct sub {
 	struct watcher watcher; /* first */
 	struct subs *all;
 	struct sub *next;
-	struct uri uri;
 	bool is_task, is_wanted, has_changed;
-	char *text; /* the uri, or the run_id of a task */
+	bool may_differ; /* URI_LATEST: runs have ended since it was looked at */
+	enum uri_kind kind;
+	enum store_stream stream;
+	int64_t command;
+	char *text;   /* the uri, or the run_id of a task */
+	char *run_id; /* "": URI_LATEST */
+	char *identifier;
+	char newest[STORE_RUN_ID_SIZE]; /* URI_LATEST: the run it was, when looked at */
 };
 
 struct subs {
@@ -47,37 +53,51 @@ static bool tell(const struct sub *x)
 
 static void release(struct subs *s);
 
+/* The newest run with files; "" when there is none. */
+static void read_newest(const struct sub *x, char ret[static STORE_RUN_ID_SIZE])
+{
+	struct err e = ERR_INIT;
+
+	if (store_read_latest_artifacts(x->all->edge->reader, STORE_TENANT_DEFAULT,
+					x->identifier, ret, &e) == 0)
+		return;
+	if (e.kind != ERR_NOT_FOUND)
+		log_warn("a subscription: %s", e.msg);
+	ret[0] = '\0';
+}
+
+static void look(struct sub *x)
+{
+	char newest[STORE_RUN_ID_SIZE];
+
+	x->may_differ = false;
+	read_newest(x, newest);
+	x->has_changed |= *newest && strcmp(newest, x->newest) != 0;
+	memcpy(x->newest, newest, sizeof(x->newest));
+}
+
+/* Looking costs, too: it keeps the pace like telling. */
 static void tell_all(struct subs *s)
 {
 	s->is_telling = true;
 	for (struct sub *x = s->first; x && !s->is_over; x = x->next) {
-		if (!x->has_changed)
+		if (!x->has_changed && !x->may_differ)
 			continue;
 		uv_timer_start(&s->pace, on_pace_over, SUBS_PACE_MS, 0);
-		x->has_changed = !tell(x);
+		if (x->may_differ)
+			look(x);
+		if (x->has_changed)
+			x->has_changed = !tell(x);
 	}
 	s->is_telling = false;
 	if (s->is_over)
 		release(s);
 }
 
-static void changed(struct sub *x)
+static void tell_by_pace(struct subs *s)
 {
-	x->has_changed = true;
-	if (!uv_is_active((uv_handle_t *)&x->all->pace))
-		tell_all(x->all);
-}
-
-/* Does the newest run with files, that of the uri, happen to be this one? */
-static bool is_latest(const struct sub *x, const char *run_id)
-{
-	struct store_reader *reader = x->all->edge->reader;
-	char newest[STORE_RUN_ID_SIZE];
-	struct err e = ERR_INIT;
-
-	return store_read_latest_artifacts(reader, STORE_TENANT_DEFAULT,
-					   x->uri.identifier, newest, &e) == 0 &&
-	       strcmp(newest, run_id) == 0;
+	if (!uv_is_active((uv_handle_t *)&s->pace))
+		tell_all(s);
 }
 
 static bool concerns(const struct sub *x, const struct store_event *ev)
@@ -87,18 +107,18 @@ static bool concerns(const struct sub *x, const struct store_event *ev)
 
 	if (x->is_task)
 		return !is_output;
-	switch (x->uri.kind) {
+	switch (x->kind) {
 	case URI_RUN:
 		return true;
 	case URI_OUTPUT:
-		return ev->command_index == x->uri.command &&
-		       ev->type == (x->uri.stream == STORE_STDERR
+		return ev->command_index == x->command &&
+		       ev->type == (x->stream == STORE_STDERR
 					    ? STORE_EVENT_COMMAND_STDERR
 					    : STORE_EVENT_COMMAND_STDOUT);
 	case URI_ARTIFACT:
 		return ev->type == STORE_EVENT_ARTIFACTS_EXTRACTED;
 	case URI_LATEST:
-		return is_latest(x, ev->run_id);
+		return false; /* looked at */
 	}
 	return false;
 }
@@ -106,41 +126,43 @@ static bool concerns(const struct sub *x, const struct store_event *ev)
 static void on_event(struct watcher *w, struct news *n)
 {
 	struct sub *x = (struct sub *)w;
-	bool is_over = store_event_is_terminal(n->event->type) &&
-		       (x->is_task || x->uri.kind != URI_LATEST);
+	bool is_end = store_event_is_terminal(n->event->type);
 
-	if (is_over)
+	if (x->kind == URI_LATEST && !x->is_task)
+		x->may_differ |= is_end;
+	else if (is_end)
 		watch_remove(x->all->edge->watches, &x->watcher);
-	if (concerns(x, n->event))
-		changed(x);
+	x->has_changed |= concerns(x, n->event);
+	if (x->has_changed || x->may_differ)
+		tell_by_pace(x->all);
 }
 
 /* ---- having them */
 
-static const char *run_of(const struct sub *x)
-{
-	if (x->is_task)
-		return x->text;
-	return x->uri.kind == URI_LATEST ? "" : x->uri.run_id;
-}
-
-/* Watch first, look second: an end in between is heard of (edge/watch.h). */
+/*
+ * Watch first, look second: an end in between is heard of (edge/watch.h). One that came
+ * before is told, once: who asked did not know of it, and would wait for ever.
+ */
 static void watch(struct sub *x)
 {
 	struct edge *edge = x->all->edge;
-	const char *run_id = run_of(x);
 	enum store_run_state state;
 	struct err e = ERR_INIT;
 
 	x->watcher.event = on_event;
-	if (watch_add(edge->watches, &x->watcher, run_id, &e) < 0) {
+	if (watch_add(edge->watches, &x->watcher, x->run_id, &e) < 0) {
 		log_warn("a subscription: %s", e.msg);
 		return;
 	}
-	if (*run_id && (store_read_run_state(edge->reader, STORE_TENANT_DEFAULT, run_id,
-					     &state, &e) < 0 ||
-			store_run_ended(state)))
+	if (!*x->run_id) {
+		read_newest(x, x->newest);
+	} else if (store_read_run_state(edge->reader, STORE_TENANT_DEFAULT, x->run_id,
+					&state, &e) < 0) {
 		watch_remove(edge->watches, &x->watcher);
+	} else if (store_run_ended(state)) {
+		watch_remove(edge->watches, &x->watcher);
+		x->has_changed = true;
+	}
 }
 
 static struct sub *find(struct subs *s, const char *text, bool is_task)
@@ -152,19 +174,42 @@ static struct sub *find(struct subs *s, const char *text, bool is_task)
 	return x;
 }
 
+/* NULL: it is no uri of ours. */
+static struct sub *sub_new(struct subs *s, const char *text, bool is_task)
+{
+	struct uri uri = {0};
+	struct sub *x;
+
+	if (!is_task && !uri_parse(text, &uri))
+		return NULL;
+	x = xcalloc(1, sizeof(*x));
+	x->all = s;
+	x->is_task = is_task;
+	x->kind = uri.kind;
+	x->stream = uri.stream;
+	x->command = uri.command;
+	x->text = xstrdup(text);
+	x->run_id = xstrdup(is_task ? text : uri.run_id);
+	x->identifier = xstrdup(uri.identifier);
+	return x;
+}
+
+static void sub_free(struct sub *x)
+{
+	free(x->text);
+	free(x->run_id);
+	free(x->identifier);
+	free(x);
+}
+
 static void want(struct subs *s, const char *text, bool is_task, bool missed)
 {
 	struct sub *x = find(s, text, is_task);
 
 	if (!x) {
-		x = xcalloc(1, sizeof(*x));
-		if (!is_task && !uri_parse(text, &x->uri)) {
-			free(x);
+		x = sub_new(s, text, is_task);
+		if (!x)
 			return;
-		}
-		x->all = s;
-		x->is_task = is_task;
-		x->text = xstrdup(text);
 		x->next = s->first;
 		s->first = x;
 		watch(x);
@@ -194,8 +239,7 @@ static void drop_unwanted(struct subs *s)
 		}
 		*at = x->next;
 		watch_remove(s->edge->watches, &x->watcher);
-		free(x->text);
-		free(x);
+		sub_free(x);
 	}
 }
 
@@ -206,8 +250,7 @@ void subs_set(struct subs *s, const struct subs_wanted *w)
 	want_all(s, w->uris, false, w->tell);
 	want_all(s, w->tasks, true, w->tell);
 	drop_unwanted(s);
-	if (w->tell)
-		tell_all(s);
+	tell_by_pace(s);
 }
 
 struct subs *subs_new(struct edge *edge, const struct subs_events *events, void *arg)

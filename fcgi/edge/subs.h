@@ -11,7 +11,7 @@
  * that has changed is told at most once per SUBS_PACE_MS, however often it changed;
  * so what a stream costs is bounded by how many it has, and a client that is late
  * reads the newest state all the same. A run that has ended changes no more and is
- * not watched. Loop only.
+ * not watched; when it had ended before it was asked for, that is told once. Loop only.
  */
 struct subs;
 

@@ -113,6 +113,23 @@ test("subscriptions/listen: acknowledged first, tagged, coalesced, and ended wit
 	assert.equal(last.result._meta[`${P}subscriptionId`], "sub-1");
 });
 
+test("what has ended before it is listened to is told once: nobody waits for it in vain", async () => {
+	const { run_id } = await run(client, "ended", ["true"]);
+	const uri = `sandbox://runs/${run_id}`;
+	const ac = new AbortController();
+	const stream = listen(await wire.modern("subscriptions/listen", {
+		notifications: { resourceSubscriptions: [uri], taskIds: [run_id] },
+	}, { capabilities: { extensions: { [`${P}tasks`]: {} } }, signal: ac.signal }));
+	await stream.seen("update", updated(uri));
+	await stream.seen("task", (m) => m.method === "notifications/tasks" && m.params.status === "completed");
+	assert.equal(stream.list.length, 3, "and the acknowledgment");
+	const s = await wire.session();
+	const own = listen(await wire.stream(s, { signal: ac.signal }));
+	await wire.legacy(s, "resources/subscribe", { uri });
+	await own.seen("update", updated(uri));
+	ac.abort();
+});
+
 test("subscriptions/listen refuses what it cannot do", async () => {
 	const bare = await wire.modern("subscriptions/listen", {});
 	assert.equal((await bare.json()).error.code, -32602);
