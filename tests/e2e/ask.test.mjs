@@ -115,6 +115,8 @@ test("in the modern era the question is a result, and the request comes again wi
 	assert.equal(first.resultType, "input_required");
 	assert.equal(first.inputRequests.consent.method, "elicitation/create");
 	const yes = { inputResponses: { consent: { action: "accept", content: {} } }, requestState: first.requestState };
+	const unasked = (await again({ inputResponses: yes.inputResponses })).result;
+	assert.equal(unasked.resultType, "input_required", "an answer to what was never asked");
 	const no = await again({ ...yes, inputResponses: { consent: { action: "decline" } } });
 	assert.ok(no.result.isError);
 	assert.equal((await again({ ...yes, requestState: `${first.requestState}x` })).error.code, -32602);
