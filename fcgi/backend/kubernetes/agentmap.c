@@ -235,14 +235,16 @@ int agentmap_ensure(struct agentmap *m, char **ret_owner_uid, struct err *e)
 	return rc;
 }
 
-int agentmap_remove(struct agentmap *m, struct err *e)
+int agentmap_remove(struct agentmap *m, int64_t timeout_ms, struct err *e)
 {
 	AUTO_FREE char *path = kube_path(m->api, "configmaps/%s", m->owner_name);
 	struct err why = ERR_INIT;
 
 	if (kube_call(m->api,
-		      &(struct kube_call){
-			      .method = "DELETE", .path = path, .may_repeat = true},
+		      &(struct kube_call){.method = "DELETE",
+					  .path = path,
+					  .once = true,
+					  .timeout_ms = timeout_ms},
 		      NULL, &why) == 0 ||
 	    why.kind == ERR_NOT_FOUND)
 		return 0;

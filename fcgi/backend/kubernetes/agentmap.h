@@ -45,7 +45,7 @@ const char *agentmap_name(const struct agentmap *m, size_t i); /* of the ConfigM
 int agentmap_ensure(struct agentmap *m, char **ret_owner_uid, struct err *e);
 const char *agentmap_owner_name(const struct agentmap *m);
 
-/* Removes the owner, and with it all that it owns. */
-int agentmap_remove(struct agentmap *m, struct err *e);
+/* Removes the owner, and with it all that it owns. Tried once, for timeout_ms. */
+int agentmap_remove(struct agentmap *m, int64_t timeout_ms, struct err *e);
 
 #endif

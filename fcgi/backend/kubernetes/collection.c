@@ -52,8 +52,11 @@ static int read_page(struct kube_api *a, const struct kube_list *l, struct buf *
 		     struct err *e)
 {
 	AUTO_BUF path = BUF_INIT(PATH_MAX_BYTES);
-	struct kube_call c = {
-		.method = "GET", .once = l->once, .stop_fd = l->stop_fd, .status = s};
+	struct kube_call c = {.method = "GET",
+			      .once = l->once,
+			      .timeout_ms = l->timeout_ms,
+			      .stop_fd = l->stop_fd,
+			      .status = s};
 	AUTO_JSON *page = NULL;
 	const char *next, *version;
 

@@ -23,6 +23,7 @@ struct kube_list {
 	int (*item)(void *arg, json_t *object, struct err *e);
 	void *arg;
 	bool once;          /* no request is repeated: the caller repeats the list */
+	int64_t timeout_ms; /* of each request; 0: 30 s */
 	const int *stop_fd; /* readable: ends it at once, ERR_BUSY; NULL: none */
 	struct kube_status *status; /* a refusal's details; NULL: none */
 };

@@ -17,6 +17,7 @@
 
 enum {
 	QUIET_MS = 10000,
+	CLOSE_MS = 2000,        /* each request at the close */
 	SILENT_MAX_MS = 600000, /* clusters give a node up after 5 minutes */
 };
 
@@ -389,15 +390,17 @@ static int kubernetes_probe(struct backend *b, struct err *e)
 	return podwatch_health(kube_of(b)->watch, e);
 }
 
-/* What owns nothing any more goes with the server. */
+/*
+ * What owns nothing any more goes with the server. In doubt it stays: a claim that
+ * goes with it has someone's files, and a stop does not wait for an API server.
+ */
 static void remove_owner_of_nothing(struct kube *k)
 {
-	struct sandbox_list l = {0};
 	struct err ignored = ERR_INIT;
+	bool any = true;
 
-	if (podlist(k, &l, &ignored) == 0 && l.n == 0)
-		agentmap_remove(k->agents, &ignored);
-	sandbox_list_release(&l);
+	if (podlist_any(k, CLOSE_MS, &any, &ignored) == 0 && !any)
+		agentmap_remove(k->agents, CLOSE_MS, &ignored);
 }
 
 static void kubernetes_close(struct backend *b)

@@ -102,3 +102,34 @@ int podlist(struct kube *k, struct sandbox_list *ret, struct err *e)
 	*ret = w.l;
 	return 0;
 }
+
+static int on_any(void *arg, json_t *object, struct err *e)
+{
+	(void)object;
+	(void)e;
+	*(bool *)arg = true;
+	return 0;
+}
+
+int podlist_any(struct kube *k, int64_t timeout_ms, bool *ret, struct err *e)
+{
+	static const char *const kinds[] = {"pods", "persistentvolumeclaims"};
+	char version[KUBE_VERSION_MAX];
+	size_t i;
+
+	*ret = false;
+	for (i = 0; i < sizeof kinds / sizeof *kinds && !*ret; i++) {
+		AUTO_FREE char *path = kube_path(k->api, "%s", kinds[i]);
+
+		if (kube_list(k->api,
+			      &(struct kube_list){.path = path,
+						  .label_selector = k->selector,
+						  .item = on_any,
+						  .arg = ret,
+						  .once = true,
+						  .timeout_ms = timeout_ms},
+			      version, e) < 0)
+			return -1;
+	}
+	return 0;
+}

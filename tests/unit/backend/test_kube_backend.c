@@ -26,6 +26,9 @@ struct world {
 	const char *quiet; /* what `agent quiet` says */
 	bool is_node_away; /* no exec reaches it */
 	bool is_away;      /* no pod can be asked for */
+	int claims_code;   /* of the answer to a list of claims; 0: 200 */
+	const char *claims;
+	int lists; /* of pods, that were asked for */
 	char said[8192];
 };
 
@@ -35,6 +38,8 @@ static const char name[] = "mcp-sbx-a-01234567";
 #define POD    PODS "/mcp-sbx-a-01234567"
 #define REVIEW "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 #define MAPS   "/api/v1/namespaces/sbx/configmaps"
+#define CLAIMS "/api/v1/namespaces/sbx/persistentvolumeclaims"
+#define NONE   "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"
 #define RUNNING                                                                          \
 	"{\"phase\":\"Running\",\"containerStatuses\":[{\"name\":\"sandbox\","           \
 	"\"ready\":true,\"restartCount\":0,\"state\":{\"running\":{}}}]}"
@@ -139,9 +144,23 @@ static void serve_collection(struct fakekube *k, int fd, const char *request)
 		return;
 	}
 	pthread_mutex_lock(&k->lock);
+	w->lists++;
 	list = json_must(json_pack("{s:{s:s},s:[O*]}", "metadata", "resourceVersion", "1",
 				   "items", w->pod));
-	answer_pod(fd, list);
+	if (w->is_away)
+		answer(fd, 503, FAKEKUBE_STATUS(503, "ServiceUnavailable", "away"));
+	else
+		answer_pod(fd, list);
+	pthread_mutex_unlock(&k->lock);
+}
+
+static void serve_claims(struct fakekube *k, int fd, const char *request)
+{
+	const struct world *w = k->arg;
+
+	(void)request;
+	pthread_mutex_lock(&k->lock);
+	answer(fd, w->claims_code, w->claims ? w->claims : NONE);
 	pthread_mutex_unlock(&k->lock);
 }
 
@@ -254,6 +273,7 @@ static const struct fakekube_step cluster[] = {
 	{.request = "GET " MAPS, .serve = serve_map, .times = -1},
 	{.request = "POST " MAPS, .serve = serve_new_map, .times = -1},
 	{.request = "DELETE " MAPS, .serve = serve_map, .times = -1},
+	{.request = "GET " CLAIMS "?", .serve = serve_claims, .times = -1},
 	{.request = "GET " PODS "?", .serve = serve_collection, .times = -1},
 	{.request = "POST " PODS, .serve = serve_post, .times = -1},
 	{.request = "GET " POD "/exec?", .serve = serve_exec, .times = -1},
@@ -692,6 +712,51 @@ static void what_owns_nothing_any_more_goes_with_the_server(void **state)
 	world_close(&w);
 }
 
+/* KUBERNETES_VOLUME_SIZE is not set (any more). */
+static void the_owner_of_a_volume_stays(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	w.claims = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{\"metadata\":"
+		   "{\"name\":\"mcp-sbx-a-01234567\"}}]}";
+	w.b->ops->close(w.b);
+	w.b = NULL;
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " MAPS), 0);
+	world_close(&w);
+}
+
+static void an_owner_stays_when_claims_may_not_be_listed(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	w.claims_code = 403;
+	w.claims = FAKEKUBE_STATUS(403, "Forbidden", "no");
+	w.b->ops->close(w.b);
+	w.b = NULL;
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " MAPS), 0);
+	world_close(&w);
+}
+
+static void a_close_asks_an_api_server_that_is_away_once(void **state)
+{
+	struct world w;
+	int lists;
+
+	(void)state;
+	world_open(&w);
+	lists = w.lists;
+	w.is_away = true;
+	w.b->ops->close(w.b);
+	w.b = NULL;
+	assert_int_equal(w.lists, lists + 1);
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " MAPS), 0);
+	world_close(&w);
+}
+
 /* The cluster removes it when it has seen that its owner went. */
 static void an_agent_of_an_owner_that_went_is_made_again(void **state)
 {
@@ -727,6 +792,9 @@ int main(void)
 		cmocka_unit_test(a_stop_makes_a_pod_idle_or_deletes_it),
 		cmocka_unit_test(all_that_a_role_lacks_is_said_at_once),
 		cmocka_unit_test(what_owns_nothing_any_more_goes_with_the_server),
+		cmocka_unit_test(the_owner_of_a_volume_stays),
+		cmocka_unit_test(an_owner_stays_when_claims_may_not_be_listed),
+		cmocka_unit_test(a_close_asks_an_api_server_that_is_away_once),
 		cmocka_unit_test(an_agent_of_an_owner_that_went_is_made_again),
 	};
 
