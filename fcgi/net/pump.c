@@ -22,7 +22,8 @@ enum {
 	HOLD_MAX = 1 << 20, /* ceiling of a buffer; PART keeps it far below */
 	KEEP_MAX = 4096,    /* of a buffer that is empty */
 	EVENTS = 64,
-	ROUNDS = 8, /* for one stream before the others have their turn */
+	ROUNDS = 8,       /* for one stream before the others have their turn */
+	LAST_ROUNDS = 64, /* what the sockets hold needs about ten */
 };
 
 /* One direction's bytes between a read and its write. */
@@ -124,22 +125,7 @@ static void set_events(struct pump *p, struct piped *s, enum side side, int fd,
 		s->near_ended = true;
 }
 
-/* Its other events of this batch may still be to come. */
-static void piped_end(struct pump *p, struct piped *s)
-{
-	if (s->is_dead)
-		return;
-	s->is_dead = true;
-	if (s->codec->over)
-		s->codec->over(s->state, s->far_ended);
-	list_take(s);
-	set_events(p, s, SIDE_FAR, hijack_fd(s->far), 0);
-	set_events(p, s, SIDE_NEAR, s->near, 0);
-	s->next_dead = p->dead;
-	p->dead = s;
-}
-
-/* Each of the four moves answers whether it got anything done. */
+/* Each of the four moves answers whether it moved anything. */
 static bool read_far(struct pump *p, struct piped *s)
 {
 	ptrdiff_t n;
@@ -176,14 +162,16 @@ static bool read_near(struct pump *p, struct piped *s)
 {
 	ssize_t n;
 
-	if (s->near_ended || held_left(&s->out) > 0)
+	if (held_left(&s->out) > 0)
 		return false;
 	n = recv(s->near, p->part, sizeof p->part, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
-	if (n <= 0)
+	if (n <= 0) {
 		s->near_ended = true;
-	else if (s->codec->encode)
+		return false;
+	}
+	if (s->codec->encode)
 		s->codec->encode(s->state, p->part, (size_t)n, &s->out.b);
 	else
 		buf_add(&s->out.b, p->part, (size_t)n);
@@ -206,6 +194,34 @@ static bool write_far(struct piped *s)
 	else
 		held_sent(&s->out, (size_t)n);
 	return true;
+}
+
+/*
+ * What the caller wrote before it left, as far as the other end takes it at once: one
+ * that does not read holds nobody.
+ */
+static void send_rest(struct pump *p, struct piped *s)
+{
+	int i;
+
+	for (i = 0; i < LAST_ROUNDS && (write_far(s) || read_near(p, s)); i++)
+		;
+}
+
+/* Its other events of this batch may still be to come. */
+static void piped_end(struct pump *p, struct piped *s)
+{
+	if (s->is_dead)
+		return;
+	send_rest(p, s);
+	s->is_dead = true;
+	if (s->codec->over)
+		s->codec->over(s->state, s->far_ended);
+	list_take(s);
+	set_events(p, s, SIDE_FAR, hijack_fd(s->far), 0);
+	set_events(p, s, SIDE_NEAR, s->near, 0);
+	s->next_dead = p->dead;
+	p->dead = s;
 }
 
 static void watch(struct pump *p, struct piped *s)

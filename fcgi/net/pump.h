@@ -15,7 +15,8 @@
  * one end the caller's, the other carried to and from the stream by one thread for
  * all streams, through the stream's own framing. Bounded: about 128 KiB a stream
  * and direction, then the sender waits. When either side ends, both do, after what
- * was on its way to the caller has been handed over.
+ * was on its way to the caller has been handed over, or what the caller wrote before
+ * it left has been sent as far as the other end takes it at once.
  */
 struct pump;
 

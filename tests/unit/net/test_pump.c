@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,14 +25,28 @@
 
 /*
  * A server on a unix socket that answers every connection with a fixed head, and
- * then sends back each read as one Docker frame; "bye" ends the connection.
+ * then sends back each read as one Docker frame; "bye" ends the connection. Or it
+ * only counts what comes.
  */
 struct server {
 	char path[64];
 	const char *head;
 	int fd;
+	bool only_counts;
+	size_t count; /* of the last connection; after server_stop() */
 	pthread_t thread;
 };
+
+static size_t count_bytes(int fd)
+{
+	char part[4096];
+	size_t all = 0;
+	ssize_t n;
+
+	while ((n = read(fd, part, sizeof part)) > 0)
+		all += (size_t)n;
+	return all;
+}
 
 static void echo_frames(int fd)
 {
@@ -63,17 +78,22 @@ static void *serve(void *arg)
 	while ((fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		if (read(fd, request, sizeof request) > 0 &&
 		    io_write_all(fd, s->head, strlen(s->head), &e) == 0 &&
-		    strstr(s->head, " 101 "))
-			echo_frames(fd);
+		    strstr(s->head, " 101 ")) {
+			if (s->only_counts)
+				s->count = count_bytes(fd);
+			else
+				echo_frames(fd);
+		}
 		close(fd);
 	}
 	return NULL;
 }
 
-static struct http *server_start(struct server *s, const char *head)
+static struct http *server_start_as(struct server *s, const char *head, bool only_counts)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
+	*s = (struct server){.only_counts = only_counts};
 	snprintf(s->path, sizeof s->path, "/tmp/mcp-test-pump-%d.sock", (int)getpid());
 	snprintf(a.sun_path, sizeof a.sun_path, "%s", s->path);
 	unlink(s->path);
@@ -84,6 +104,11 @@ static struct http *server_start(struct server *s, const char *head)
 	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 	return http_new(
 		&(struct http_target){.base = "http://docker", .unix_socket = s->path});
+}
+
+static struct http *server_start(struct server *s, const char *head)
+{
+	return server_start_as(s, head, false);
 }
 
 static void server_stop(struct server *s)
@@ -116,7 +141,7 @@ static int decode(void *state, const char *p, size_t n, struct buf *out)
 }
 static const struct pump_codec codec = {.decode = decode, .free = free};
 
-static int pumped(struct http *h, struct pump *p)
+static int pumped_by(struct http *h, struct pump *p, const struct pump_codec *by)
 {
 	struct http_answer refusal = HTTP_ANSWER_INIT;
 	struct buf ready = BUF_INIT(16);
@@ -129,12 +154,17 @@ static int pumped(struct http *h, struct pump *p)
 	assert_int_equal(pump_add(p,
 				  &(struct pump_stream){
 					  .hijack = j,
-					  .codec = &codec,
+					  .codec = by,
 					  .state = xcalloc(1, sizeof(struct muxframe)),
 					  .ready = &ready},
 				  &fd, &e),
 			 0);
 	return fd;
+}
+
+static int pumped(struct http *h, struct pump *p)
+{
+	return pumped_by(h, p, &codec);
 }
 
 static void read_exactly(int fd, char *to, size_t n)
@@ -233,6 +263,40 @@ static void the_end_of_the_stream_is_the_end_of_the_socket(void **state)
 	server_stop(&s);
 }
 
+static sem_t caller_left;
+
+static void encode_late(void *state, const char *p, size_t n, struct buf *out)
+{
+	(void)state;
+	sem_wait(&caller_left);
+	sem_post(&caller_left);
+	buf_add(out, p, n);
+}
+
+static void what_was_written_before_a_close_arrives(void **state)
+{
+	static const char words[100000];
+	static const struct pump_codec late = {
+		.decode = decode, .encode = encode_late, .free = free};
+	struct server s;
+	struct http *h = server_start_as(&s, upgraded, true);
+	struct pump *p = NULL;
+	struct err e = ERR_INIT;
+	int fd;
+
+	(void)state;
+	assert_int_equal(pump_start(&p, &e), 0);
+	assert_int_equal(sem_init(&caller_left, 0, 0), 0);
+	fd = pumped_by(h, p, &late);
+	assert_int_equal(write(fd, words, sizeof words), sizeof words);
+	close(fd);
+	sem_post(&caller_left);
+	pump_stop(p);
+	http_free(h);
+	server_stop(&s);
+	assert_int_equal(s.count, sizeof words);
+}
+
 static void a_stop_ends_the_streams_that_are_left(void **state)
 {
 	struct server s;
@@ -301,6 +365,7 @@ int main(void)
 		cmocka_unit_test(a_stream_carries_bytes_both_ways),
 		cmocka_unit_test(megabytes_come_back_whole_and_in_order),
 		cmocka_unit_test(the_end_of_the_stream_is_the_end_of_the_socket),
+		cmocka_unit_test(what_was_written_before_a_close_arrives),
 		cmocka_unit_test(a_stop_ends_the_streams_that_are_left),
 		cmocka_unit_test(a_refused_upgrade_has_its_status_and_words),
 		cmocka_unit_test(calls_meet_their_cap_and_missing_sockets_their_errno),
