@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum { BUCKETS = 1024, FIRST_LIST_MS = 30000 };
+enum { BUCKETS = 1024, FIRST_LIST_MS = 30000, GONE_KEPT = 64 };
 
 /* A pod by its uid, or the one that was accepted by its name. */
 struct entry {
@@ -18,6 +18,7 @@ struct entry {
 	struct pod pod;   /* as it was told last */
 	uint64_t told_at; /* the list during which that was */
 	bool is_gone;
+	uint64_t gone_no; /* counts them */
 	int waiters;
 	int64_t silent_since; /* monotonic; 0: it was reached last */
 };
@@ -33,6 +34,7 @@ struct podwatch {
 	pthread_cond_t changed;
 	struct table pods, accepted;
 	uint64_t list; /* counts them */
+	uint64_t gone; /* likewise */
 	bool is_listed;
 	struct err trouble; /* ERR_NONE: up to date */
 	int64_t trouble_since;
@@ -77,14 +79,31 @@ static struct entry *put(struct table *t, const char *key, const struct pod *p)
 	return *at;
 }
 
-/* The end is kept for those who wait for it. False: nobody did, *p is the next. */
-static bool mark_gone(struct entry **p)
+/* Not removed yet: forget_gone(). */
+static void mark_gone(struct podwatch *w, struct entry *n)
 {
-	(*p)->is_gone = true;
-	if ((*p)->waiters > 0)
-		return true;
-	entry_remove(p);
-	return false;
+	if (n->is_gone)
+		return;
+	n->is_gone = true;
+	n->gone_no = w->gone++;
+}
+
+/*
+ * An end is kept for those who wait for it, and the last few for those who are about
+ * to: the answer that told them of the pod may be older.
+ */
+static void forget_gone(struct podwatch *w)
+{
+	struct entry **p;
+	size_t i;
+
+	for (i = 0; i < BUCKETS; i++)
+		for (p = &w->pods.buckets[i]; *p;)
+			if ((*p)->is_gone && (*p)->waiters == 0 &&
+			    w->gone - (*p)->gone_no > GONE_KEPT)
+				entry_remove(p);
+			else
+				p = &(*p)->next;
 }
 
 static void table_clear(struct table *t)
@@ -101,14 +120,19 @@ static void table_clear(struct table *t)
 static void told(struct podwatch *w, const json_t *o, bool gone)
 {
 	struct err ignored = ERR_INIT;
+	struct entry *n;
 	AUTO_POD p = {0};
 
 	if (pod_parse(o, &w->args.reading, &p, &ignored) < 0)
 		return; /* it has no uid that anybody could wait for */
 	pthread_mutex_lock(&w->lock);
-	put(&w->pods, p.uid, &p)->told_at = w->list;
-	if (gone)
-		(void)mark_gone(place(&w->pods, p.uid));
+	n = put(&w->pods, p.uid, &p);
+	n->told_at = w->list;
+	n->is_gone = n->is_gone && gone;
+	if (gone) {
+		mark_gone(w, n);
+		forget_gone(w);
+	}
 	if (w->is_listed)
 		w->trouble = (struct err)ERR_INIT;
 	pthread_cond_broadcast(&w->changed);
@@ -137,13 +161,14 @@ static void on_begin(void *arg)
 /* What this list did not have, and was not made while it was read, is gone. */
 static void sweep(struct podwatch *w)
 {
-	struct entry **p;
+	struct entry *n;
 	size_t i;
 
 	for (i = 0; i < BUCKETS; i++)
-		for (p = &w->pods.buckets[i]; *p;)
-			if ((*p)->told_at >= w->list || mark_gone(p))
-				p = &(*p)->next;
+		for (n = w->pods.buckets[i]; n; n = n->next)
+			if (n->told_at < w->list)
+				mark_gone(w, n);
+	forget_gone(w);
 }
 
 static void on_listed(void *arg)
@@ -227,13 +252,6 @@ static struct entry *wait_begin(struct podwatch *w, const char *uid)
 	return n;
 }
 
-static void wait_end(struct podwatch *w, struct entry *n)
-{
-	n->waiters--;
-	if (n->is_gone && n->waiters == 0)
-		entry_remove(place(&w->pods, n->key));
-}
-
 /* Tells of new words, without the lock; the entry stays meanwhile. */
 static void tell(struct podwatch *w, const struct entry *n, struct podwait *how,
 		 char **told)
@@ -285,7 +303,7 @@ int podwatch_await(struct podwatch *w, const struct pod *p, struct podwait *how,
 		put(&w->pods, p->uid, p)->told_at = w->list;
 	n = wait_begin(w, p->uid);
 	rc = await_locked(w, n, how, ret, e);
-	wait_end(w, n);
+	n->waiters--;
 	pthread_mutex_unlock(&w->lock);
 	return rc;
 }
@@ -304,7 +322,7 @@ bool podwatch_await_gone(struct podwatch *w, const char *uid, int64_t timeout_ms
 	}
 	if (n) {
 		gone = n->is_gone;
-		wait_end(w, n);
+		n->waiters--;
 	}
 	pthread_mutex_unlock(&w->lock);
 	return gone;

@@ -27,7 +27,8 @@ int podwatch_health(struct podwatch *w, struct err *e);
 
 /*
  * Waits until the pod p, as an answer of the API server described it, runs, or how
- * says that it never will. *ret is what was told of it last; the caller's.
+ * says that it never will, or it is deleted, be it before the call. *ret is what was
+ * told of it last; the caller's.
  */
 int podwatch_await(struct podwatch *w, const struct pod *p, struct podwait *how,
 		   struct pod *ret, struct err *e);

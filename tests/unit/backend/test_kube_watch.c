@@ -5,6 +5,7 @@
 
 #include "backend/kubernetes/follow.h"
 #include "backend/kubernetes/jsonstream.h"
+#include "backend/kubernetes/podwatch.h"
 #include "base/clock.h"
 #include "base/json.h"
 
@@ -504,6 +505,52 @@ static void a_server_that_is_away_does_not_hold_the_stop(void **state)
 	world_close(&w);
 }
 
+#define POD_OF_UID(version)                                                              \
+	"{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"uid\":\"u\","                  \
+	"\"resourceVersion\":\"" version "\"},\"status\":{\"phase\":\"Pending\"}}"
+
+static void serve_a_deletion(struct fakekube *k, int fd, const char *request)
+{
+	(void)k;
+	(void)request;
+	fakekube_write(fd, FAKEKUBE_CHUNKED, strlen(FAKEKUBE_CHUNKED));
+	fakekube_chunk(fd, EVENT("DELETED", POD_OF_UID("6")));
+	fakekube_wait_close(fd);
+}
+
+/* The answer that told of it is older than what the watch has told. */
+static void a_pod_that_was_deleted_before_it_is_waited_for_is_gone(void **state)
+{
+	static const struct fakekube_step steps[] = {
+		{.request = "GET " PODS "?limit", .body = LIST("5", "", POD_OF_UID("1"))},
+		{.request = "GET " PODS "?watch", .serve = serve_a_deletion},
+		{0}};
+	struct podwait how = {.start_ms = 500, .unschedulable_ms = 500, .is_new = true};
+	struct podwatch_args args = {
+		.path = PODS,
+		.reading = {.label_prefix = "mcp.", .container = "sandbox"}};
+	AUTO_JSON *object = NULL;
+	struct pod made = {0}, now = {0};
+	struct podwatch *pods = NULL;
+	struct err e = ERR_INIT;
+	struct world w;
+
+	(void)state;
+	world_open(&w, steps);
+	assert_int_equal(
+		json_parse(POD_OF_UID("1"), strlen(POD_OF_UID("1")), &object, &e), 0);
+	assert_int_equal(pod_parse(object, &args.reading, &made, &e), 0);
+	args.api = w.api;
+	assert_int_equal(podwatch_start(&args, &pods, &e), 0);
+	assert_true(podwatch_await_gone(pods, "u", 5000));
+	assert_int_equal(podwatch_await(pods, &made, &how, &now, &e), -1);
+	assert_int_equal(e.kind, ERR_BACKEND);
+	assert_non_null(strstr(e.msg, "was deleted while it was waited for"));
+	pod_release(&made);
+	podwatch_stop(pods);
+	world_close(&w);
+}
+
 static void a_pause_between_tries_does_not_hold_the_stop(void **state)
 {
 	static const struct fakekube_step steps[] = {
@@ -541,6 +588,7 @@ int main(void)
 		cmocka_unit_test(a_collection_is_followed_through_expiry),
 		cmocka_unit_test(trouble_is_told_once_and_ends_with_a_list),
 		cmocka_unit_test(a_server_that_is_away_does_not_hold_the_stop),
+		cmocka_unit_test(a_pod_that_was_deleted_before_it_is_waited_for_is_gone),
 		cmocka_unit_test(a_pause_between_tries_does_not_hold_the_stop),
 	};
 
