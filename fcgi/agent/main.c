@@ -28,6 +28,7 @@
 #include "agent/quiet.h"
 #include "agent/relay.h"
 #include "agent/spawn.h"
+#include "agent/volume.h"
 #include "base/auto.h"
 
 enum { STOP_GRACE_US = 1000 * 1000, FD_MAX_PLAIN = 4096 };
@@ -268,31 +269,13 @@ static int init_main(struct agent *a, int listen_fd)
 	return 128 + SIGTERM;
 }
 
-/*
- * Volumes that were just made are root's. The first two are for the commands of user
- * 1000, as in an image; /tmp is everybody's. Whoever has changed that is left alone,
- * and without CAP_CHOWN it stays as it is.
+/* The first two are for the commands of user 1000, as in an image; /tmp is everybody's.
  */
 static void own_volumes(void)
 {
-	static const struct {
-		const char *path;
-		uid_t uid;
-		mode_t mode;
-	} all[] = {{"/workspace", 1000, 0755},
-		   {"/artifacts", 1000, 0755},
-		   {"/tmp", 0, 01777}};
-	struct stat st;
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		AUTO_CLOSE int fd = open(all[i].path,
-					 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-		if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == 0 &&
-		    fchmod(fd, all[i].mode) == 0 &&
-		    fchown(fd, all[i].uid, all[i].uid) < 0)
-			(void)fchmod(fd, st.st_mode & 07777);
-	}
+	volume_give("/workspace", 1000, 0755);
+	volume_give("/artifacts", 1000, 0755);
+	volume_give("/tmp", 0, 01777);
 }
 
 static int usage(void)

@@ -15,6 +15,7 @@
 #include "agent/oom.h"
 #include "agent/ring.h"
 #include "agent/users.h"
+#include "agent/volume.h"
 
 /* Write and drop in odd steps; what comes out is what went in. */
 static void a_ring_keeps_the_order_over_its_edge(void **state)
@@ -211,6 +212,44 @@ static int drop_files(void **state)
 	return 0;
 }
 
+/* The folder's owner and mode after it was given to user 1000. */
+static struct stat given(const char *dir)
+{
+	struct stat st;
+
+	volume_give(dir, 1000, 0755);
+	assert_int_equal(stat(dir, &st), 0);
+	return st;
+}
+
+static void a_volume_in_use_keeps_its_owner(void **state)
+{
+	char dir[] = "/tmp/mcp-test-volume-XXXXXX", lost[64], file[64];
+	struct stat st;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_non_null(mkdtemp(dir));
+	snprintf(lost, sizeof(lost), "%s/lost+found", dir);
+	snprintf(file, sizeof(file), "%s/file", dir);
+	assert_int_equal(mkdir(lost, 0700), 0);
+	assert_int_equal(mkdir(file, 0700), 0);
+	st = given(dir); /* the user gave it to root */
+	assert_int_equal(st.st_uid, 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(rmdir(file), 0);
+	st = given(dir);
+	assert_int_equal(st.st_uid, 1000);
+	assert_int_equal(st.st_gid, 1000);
+	assert_int_equal(st.st_mode & 07777, 0755);
+	assert_int_equal(rmdir(lost), 0);
+	assert_int_equal(chown(dir, 7, 7), 0);
+	st = given(dir);
+	assert_int_equal(st.st_uid, 7);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +260,7 @@ int main(void)
 		cmocka_unit_test(the_oom_counter_of_both_versions_is_read),
 		cmocka_unit_test(hostile_user_files_do_no_harm),
 		cmocka_unit_test(only_a_folder_with_nothing_in_it_is_empty),
+		cmocka_unit_test(a_volume_in_use_keeps_its_owner),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
