@@ -63,14 +63,19 @@ size_t warmpool_ready(const struct warmpool *p)
 	return count(p, WARM_READY, WARM_READY);
 }
 
+/* What MAX_SANDBOXES leaves to the pool. */
+static size_t room(const struct warmpool *p)
+{
+	size_t most = (size_t)p->r->conf->max_active_sandboxes;
+
+	return most > p->r->nsandboxes ? most - p->r->nsandboxes : 0;
+}
+
 static size_t wanted(const struct warmpool *p)
 {
-	const struct runner *r = p->r;
-	int64_t room = r->conf->max_active_sandboxes - (int64_t)r->nsandboxes;
+	size_t size = (size_t)p->r->conf->warm_pool_size;
 
-	if (room <= 0)
-		return 0;
-	return (size_t)(room < r->conf->warm_pool_size ? room : r->conf->warm_pool_size);
+	return room(p) < size ? room(p) : size;
 }
 
 static struct warm *find(const struct warmpool *p, const char *name)
@@ -151,9 +156,11 @@ static void create_one(struct warmpool *p)
 	warm_create(w);
 }
 
+/* One that leaves needs its place until it is gone. */
 static void fill(struct warmpool *p)
 {
-	while (standing(p) < wanted(p) && may_create(p))
+	while (standing(p) < wanted(p) && count(p, WARM_FOUND, WARM_LEAVING) < room(p) &&
+	       may_create(p))
 		create_one(p);
 }
 
@@ -168,7 +175,7 @@ static void fill_when_quiet(struct warmpool *p)
 		uv_timer_start(&p->quiet, on_quiet, QUIET_MS, 0);
 }
 
-/* It may have been made smaller, or MAX_SANDBOXES is near. */
+/* It was made smaller, or creates that someone waited for took its room. */
 static void trim(struct warmpool *p)
 {
 	size_t extra = standing(p) > wanted(p) ? standing(p) - wanted(p) : 0;
@@ -228,6 +235,7 @@ void warm_is_ready(struct warm *w)
 	struct warmpool *p = w->r->warm;
 
 	p->backoff_ms = 0;
+	trim(p);
 	if (!uv_is_active((uv_handle_t *)&p->quiet))
 		fill(p);
 }

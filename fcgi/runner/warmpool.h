@@ -18,8 +18,10 @@
  *
  * It is filled in the background, FILL_AT_ONCE at a time, when nobody waits for a
  * create and none was taken for a moment; under steady load one a second. After a
- * failure it waits, longer each time. Together with the sandboxes of identifiers it
- * is never above MAX_SANDBOXES. The next runner takes over what stands; a stop
+ * failure it waits, longer each time. None is made above MAX_SANDBOXES, counted
+ * together with the sandboxes of identifiers. A create that someone waits for is not
+ * held up by those that are in the making: then there are up to FILL_AT_ONCE too many
+ * until these are ready, and removed. The next runner takes over what stands; a stop
  * removes it.
  *
  * A row of warm_sandboxes is one that was created and is not being removed: what the
