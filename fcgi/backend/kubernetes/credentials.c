@@ -41,12 +41,14 @@ struct kube_credentials {
 	struct kubeconfig k; /* a pod's service account is put in the same form */
 	char *base, *host, *where;
 	const char *path; /* in k.server */
-	/* the rest is under lock; the lock is held while files are read */
+	/* the rest is under lock; it is held while files are read, not for the plugin */
 	pthread_mutex_t lock;
+	pthread_cond_t plugin_ended;
 	struct login *now;
 	struct kube_ticket ticket; /* of the plugin */
 	int64_t looked_ms, ran_ms; /* monotonic: files read, plugin run */
 	bool files_doubted, ticket_doubted;
+	bool plugin_runs; /* on somebody's thread */
 };
 
 /* ---- logins */
@@ -230,12 +232,20 @@ static bool same_lines(char *const *a, char *const *b)
 
 /* ---- renewal, under the lock */
 
+/* It may take long: the lock is given up meanwhile. */
 static int run_plugin(struct kube_credentials *c, struct err *e)
 {
 	struct kube_ticket t = {0};
+	int rc;
 
+	c->plugin_runs = true;
+	pthread_mutex_unlock(&c->lock);
+	rc = kube_plugin_run(&c->k, &t, e);
+	pthread_mutex_lock(&c->lock);
+	c->plugin_runs = false;
 	c->ran_ms = clock_mono_ms();
-	if (kube_plugin_run(&c->k, &t, e) < 0)
+	pthread_cond_broadcast(&c->plugin_ended);
+	if (rc < 0)
 		return -1;
 	kube_ticket_release(&c->ticket);
 	c->ticket = t;
@@ -245,12 +255,18 @@ static int run_plugin(struct kube_credentials *c, struct err *e)
 
 static bool needs_plugin(const struct kube_credentials *c)
 {
-	if (!c->k.plugin.argv ||
+	if (!c->k.plugin.argv || c->plugin_runs ||
 	    (c->now && clock_mono_ms() - c->ran_ms < PLUGIN_PAUSE_MS))
 		return false;
 	return !c->now || c->ticket_doubted ||
 	       (c->ticket.expires_ms != INT64_MAX &&
 		clock_now_ms() >= c->ticket.expires_ms - EXPIRY_EARLY_MS);
+}
+
+/* As far as is known, and for now. */
+static bool is_valid(const struct kube_credentials *c)
+{
+	return c->now && !c->ticket_doubted && clock_now_ms() < c->ticket.expires_ms;
 }
 
 static bool is_due(const struct kube_credentials *c)
@@ -298,6 +314,8 @@ int kube_login_get(struct kube_credentials *c, const struct kube_login **ret,
 	bool usable = true;
 
 	pthread_mutex_lock(&c->lock);
+	while (c->plugin_runs && !is_valid(c))
+		pthread_cond_wait(&c->plugin_ended, &c->lock);
 	if (is_due(c) && renew(c, &why) < 0)
 		usable = c->now && !c->files_doubted && !c->ticket_doubted;
 	if (usable) {
@@ -405,7 +423,10 @@ static int set_up(struct kube_credentials *c, const struct kube_credentials_args
 	if (rc < 0 || choose_namespace(c, a->conf, e) < 0)
 		return -1;
 	split_server(c);
-	return renew(c, e);
+	pthread_mutex_lock(&c->lock);
+	rc = renew(c, e);
+	pthread_mutex_unlock(&c->lock);
+	return rc;
 }
 
 int kube_credentials_open(const struct kube_credentials_args *a,
@@ -414,6 +435,7 @@ int kube_credentials_open(const struct kube_credentials_args *a,
 	struct kube_credentials *c = xcalloc(1, sizeof *c);
 
 	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->plugin_ended, NULL);
 	if (set_up(c, a, e) < 0) {
 		kube_credentials_free(c);
 		return -1;
@@ -430,6 +452,7 @@ void kube_credentials_free(struct kube_credentials *c)
 		kube_login_put(&c->now->pub);
 	kube_ticket_release(&c->ticket);
 	kubeconfig_release(&c->k);
+	pthread_cond_destroy(&c->plugin_ended);
 	pthread_mutex_destroy(&c->lock);
 	free(c->base);
 	free(c->host);

@@ -12,7 +12,8 @@
  * Who we are in the cluster, kept fresh: a pod's service account, or a kubeconfig
  * (KUBECONFIG, KUBERNETES_CONTEXT). Files are looked at again when a minute has
  * passed or the server refused what they said; an exec plugin is run again at its
- * expiry or after a refusal. Any thread.
+ * expiry or after a refusal. Whoever finds that it is due runs it; for the others the
+ * login goes on while it is valid, and when it is not they wait too. Any thread.
  */
 struct kube_credentials;
 

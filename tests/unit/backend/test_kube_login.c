@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakekube.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "backend/kubernetes/api.h"
 #include "backend/kubernetes/plugin.h"
 #include "base/json.h"
@@ -387,6 +391,68 @@ static void a_plugin_that_fails_is_said_with_its_words_and_the_hint(void **state
 	folder_remove(&f);
 }
 
+static void put_line(const char *fifo)
+{
+	AUTO_CLOSE int fd = open(fifo, O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(write(fd, "\n", 1), 1);
+}
+
+static void *get_login(void *arg)
+{
+	const struct kube_login *l = NULL;
+	struct err e = ERR_INIT;
+
+	if (kube_login_get(arg, &l, &e) < 0)
+		return NULL;
+	return (void *)(uintptr_t)l;
+}
+
+/* Prints first, and when it is run again second, as soon as the test writes to gate. */
+static const char slow_plugin[] =
+	"#!/bin/sh\nd=${0%/*} n=first\n"
+	"[ -e $d/ran ] && { n=second; : >$d/again; read go <$d/gate; }\n: >$d/ran\n"
+	"printf '{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\",\"status\":{"
+	"\"token\":\"%s\",\"expirationTimestamp\":\"%s\"}}' $n "
+	"$(date -u -d @$(($(date +%s) + 18)) +%Y-%m-%dT%H:%M:%SZ)\n";
+
+static void a_login_that_is_valid_goes_on_while_the_plugin_runs(void **state)
+{
+	enum { PLUGIN_PAUSE_MS = 10000 };
+	struct kube_credentials *c = NULL;
+	const struct kube_login *l = NULL;
+	AUTO_FREE char *gate = NULL, *again = NULL;
+	struct err e = ERR_INIT;
+	struct folder f;
+	pthread_t thread;
+	void *got = NULL;
+
+	(void)state;
+	folder_make(&f);
+	gate = xasprintf("%s/gate", f.dir);
+	again = xasprintf("%s/again", f.dir);
+	put(&f, "ca", "CA", 0600);
+	put(&f, "plug", slow_plugin, 0700);
+	assert_int_equal(mkfifo(gate, 0600), 0);
+	if (open_user(&f, EXEC("./plug"), &c, &e) < 0)
+		fail_msg("%s", e.msg);
+	poll(NULL, 0, PLUGIN_PAUSE_MS);
+	assert_int_equal(pthread_create(&thread, NULL, get_login, c), 0);
+	for (int i = 0; !io_exists(again) && i < 500; i++)
+		poll(NULL, 0, 10);
+	assert_int_equal(kube_login_get(c, &l, &e), 0);
+	assert_int_equal(pthread_tryjoin_np(thread, &got), EBUSY); /* the plugin runs */
+	assert_true(has_header(l, "Authorization: Bearer first"));
+	kube_login_put(l);
+	put_line(gate);
+	pthread_join(thread, &got);
+	assert_non_null(got);
+	assert_true(has_header(got, "Authorization: Bearer second"));
+	kube_login_put(got);
+	kube_credentials_free(c);
+	folder_remove(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +469,7 @@ int main(void)
 		cmocka_unit_test(
 			a_plugin_is_run_without_a_terminal_and_told_of_the_cluster),
 		cmocka_unit_test(a_plugin_that_fails_is_said_with_its_words_and_the_hint),
+		cmocka_unit_test(a_login_that_is_valid_goes_on_while_the_plugin_runs),
 	};
 
 	unsetenv("POD_NAMESPACE");
