@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/auto.h"
+#include "base/mem.h"
 #include "store/arena.h"
 #include "store/reading.h"
 #include "store/words.h"
@@ -117,5 +120,41 @@ int store_read_latest_artifacts(struct store_reader *r, const char *tenant,
 	int n = snprintf(ret, STORE_RUN_ID_SIZE, "%s", run_id);
 	if (n < 0 || n >= STORE_RUN_ID_SIZE)
 		return err_set(e, ERR_STORE, "a run id is too long");
+	return 0;
+}
+
+/* Most runs leave no files: one look is enough for them. */
+static int identifier_of(struct store_reader *r, const char *tenant, const char *run_id,
+			 char **ret, struct err *e)
+{
+	static const char sql[] = "SELECT identifier FROM runs WHERE run_id = ?"
+				  " AND tenant = ? AND artifact_count > 0";
+	AUTO_STMT *st = db_stmt(&r->db, sql, e);
+	int rc;
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(run_id), db_text(tenant));
+	rc = db_step(&r->db, st, e);
+	if (rc <= 0)
+		return rc < 0 ? -1 : not_found(e);
+	*ret = xstrdup((const char *)sqlite3_column_text(st, 0));
+	return 0;
+}
+
+int store_read_latest_of(struct store_reader *r, const char *tenant, const char *run_id,
+			 char **ret_identifier, struct err *e)
+{
+	AUTO_READING *reading = reading_begin(r);
+	AUTO_ARENA *a = arena_new();
+	AUTO_FREE char *identifier = NULL;
+	const char *newest = NULL;
+
+	if (identifier_of(r, tenant, run_id, &identifier, e) < 0 ||
+	    rows_latest_artifacts(&r->db, tenant, identifier, a, &newest, e) < 0)
+		return -1;
+	if (strcmp(newest, run_id) != 0)
+		return not_found(e);
+	*ret_identifier = MOVE(identifier);
 	return 0;
 }

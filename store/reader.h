@@ -52,6 +52,9 @@ enum { STORE_RUN_ID_SIZE = 64 };
 int store_read_latest_artifacts(struct store_reader *r, const char *tenant,
 				const char *identifier, char ret[STORE_RUN_ID_SIZE],
 				struct err *e);
+/* The identifier whose such run this one is; to free(). ERR_NOT_FOUND: it is none. */
+int store_read_latest_of(struct store_reader *r, const char *tenant, const char *run_id,
+			 char **ret_identifier, struct err *e);
 
 /*
  * Events of one run with seq > after_seq, in order; at most max_events and

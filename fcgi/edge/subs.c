@@ -15,14 +15,12 @@ struct sub {
 	struct subs *all;
 	struct sub *next;
 	bool is_task, is_wanted, has_changed;
-	bool may_differ; /* URI_LATEST: runs have ended since it was looked at */
 	enum uri_kind kind;
 	enum store_stream stream;
 	int64_t command;
 	char *text;   /* the uri, or the run_id of a task */
 	char *run_id; /* "": URI_LATEST */
 	char *identifier;
-	char newest[STORE_RUN_ID_SIZE]; /* URI_LATEST: the run it was, when looked at */
 };
 
 struct subs {
@@ -53,41 +51,14 @@ static bool tell(const struct sub *x)
 
 static void release(struct subs *s);
 
-/* The newest run with files; "" when there is none. */
-static void read_newest(const struct sub *x, char ret[static STORE_RUN_ID_SIZE])
-{
-	struct err e = ERR_INIT;
-
-	if (store_read_latest_artifacts(x->all->edge->reader, STORE_TENANT_DEFAULT,
-					x->identifier, ret, &e) == 0)
-		return;
-	if (e.kind != ERR_NOT_FOUND)
-		log_warn("a subscription: %s", e.msg);
-	ret[0] = '\0';
-}
-
-static void look(struct sub *x)
-{
-	char newest[STORE_RUN_ID_SIZE];
-
-	x->may_differ = false;
-	read_newest(x, newest);
-	x->has_changed |= *newest && strcmp(newest, x->newest) != 0;
-	memcpy(x->newest, newest, sizeof(x->newest));
-}
-
-/* Looking costs, too: it keeps the pace like telling. */
 static void tell_all(struct subs *s)
 {
 	s->is_telling = true;
 	for (struct sub *x = s->first; x && !s->is_over; x = x->next) {
-		if (!x->has_changed && !x->may_differ)
+		if (!x->has_changed)
 			continue;
 		uv_timer_start(&s->pace, on_pace_over, SUBS_PACE_MS, 0);
-		if (x->may_differ)
-			look(x);
-		if (x->has_changed)
-			x->has_changed = !tell(x);
+		x->has_changed = !tell(x);
 	}
 	s->is_telling = false;
 	if (s->is_over)
@@ -100,8 +71,16 @@ static void tell_by_pace(struct subs *s)
 		tell_all(s);
 }
 
-static bool concerns(const struct sub *x, const struct store_event *ev)
+static bool is_latest_of(const struct sub *x, struct news *n)
 {
+	const char *identifier = news_latest_of(n);
+
+	return identifier && strcmp(identifier, x->identifier) == 0;
+}
+
+static bool concerns(const struct sub *x, struct news *n)
+{
+	const struct store_event *ev = n->event;
 	bool is_output = ev->type == STORE_EVENT_COMMAND_STDOUT ||
 			 ev->type == STORE_EVENT_COMMAND_STDERR;
 
@@ -118,7 +97,7 @@ static bool concerns(const struct sub *x, const struct store_event *ev)
 	case URI_ARTIFACT:
 		return ev->type == STORE_EVENT_ARTIFACTS_EXTRACTED;
 	case URI_LATEST:
-		return false; /* looked at */
+		return is_latest_of(x, n);
 	}
 	return false;
 }
@@ -126,14 +105,11 @@ static bool concerns(const struct sub *x, const struct store_event *ev)
 static void on_event(struct watcher *w, struct news *n)
 {
 	struct sub *x = (struct sub *)w;
-	bool is_end = store_event_is_terminal(n->event->type);
 
-	if (x->kind == URI_LATEST && !x->is_task)
-		x->may_differ |= is_end;
-	else if (is_end)
+	if (*x->run_id && store_event_is_terminal(n->event->type))
 		watch_remove(x->all->edge->watches, &x->watcher);
-	x->has_changed |= concerns(x, n->event);
-	if (x->has_changed || x->may_differ)
+	x->has_changed |= concerns(x, n);
+	if (x->has_changed)
 		tell_by_pace(x->all);
 }
 
@@ -154,10 +130,10 @@ static void watch(struct sub *x)
 		log_warn("a subscription: %s", e.msg);
 		return;
 	}
-	if (!*x->run_id) {
-		read_newest(x, x->newest);
-	} else if (store_read_run_state(edge->reader, STORE_TENANT_DEFAULT, x->run_id,
-					&state, &e) < 0) {
+	if (!*x->run_id)
+		return;
+	if (store_read_run_state(edge->reader, STORE_TENANT_DEFAULT, x->run_id, &state,
+				 &e) < 0) {
 		watch_remove(edge->watches, &x->watcher);
 	} else if (store_run_ended(state)) {
 		watch_remove(edge->watches, &x->watcher);

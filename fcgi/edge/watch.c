@@ -63,6 +63,19 @@ struct chunk *news_sse(struct news *n)
 	return n->sse;
 }
 
+const char *news_latest_of(struct news *n)
+{
+	struct err e = ERR_INIT;
+
+	if (!n->has_looked &&
+	    store_read_latest_of(n->reader, STORE_TENANT_DEFAULT, n->event->run_id,
+				 &n->latest_of, &e) < 0 &&
+	    e.kind != ERR_NOT_FOUND)
+		log_warn("whose newest files a run has left: %s", e.msg);
+	n->has_looked = true;
+	return n->latest_of;
+}
+
 static size_t bucket_of(const char *run_id)
 {
 	uint64_t h = 14695981039346656037u; /* FNV-1a; run ids are random already */
@@ -108,12 +121,13 @@ static void hand_out_to(struct watches *all, const struct watch *watch, struct n
 
 static void hand_out(struct watches *all, const struct store_event *event)
 {
-	struct news news = {.event = event};
+	struct news news = {.event = event, .reader = all->reader};
 
 	hand_out_to(all, find(all, event->run_id), &news);
 	if (store_event_is_terminal(event->type))
 		hand_out_to(all, find(all, all_runs), &news);
 	chunk_put(news.sse);
+	free(news.latest_of);
 }
 
 static void on_again(uv_idle_t *idle);

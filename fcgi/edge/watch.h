@@ -31,9 +31,19 @@ struct watches;
 /* An event as all watchers of its run see it; the SSE form is made once. */
 struct news {
 	const struct store_event *event;
-	struct chunk *sse; /* NULL until somebody asks; news_sse() */
+	/* private */
+	struct chunk *sse; /* NULL until somebody asks */
+	struct store_reader *reader;
+	char *latest_of;
+	bool has_looked; /* for latest_of */
 };
 struct chunk *news_sse(struct news *n); /* borrowed */
+
+/*
+ * Of the end of a run that is now an identifier's newest with files: the identifier,
+ * borrowed. Else NULL. The store is asked once an event, whoever asks.
+ */
+const char *news_latest_of(struct news *n);
 
 /* n events in their SSE form (mcp/events.h), as one chunk. */
 struct chunk *events_chunk(const struct store_event *v, size_t n);

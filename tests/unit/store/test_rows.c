@@ -396,7 +396,8 @@ static void only_runs_with_copied_files_count_as_latest(void **state)
 	struct store_artifact a = {.path = "a", .size = 1, .mtime_ns = 5};
 	struct store_artifact skipped = {.path = "b", .skipped_reason = "a fifo"};
 	AUTO_STORE_RUN prev = {0};
-	char latest[STORE_RUN_ID_SIZE];
+	char latest[STORE_RUN_ID_SIZE], *ignored = NULL;
+	AUTO_FREE char *identifier = NULL;
 
 	FAILS(ERR_NOT_FOUND, store_artifacts_previous(g->s, T, "chat", &prev, &err));
 	FAILS(ERR_NOT_FOUND, store_read_latest_artifacts(g->r, T, "chat", latest, &err));
@@ -415,6 +416,14 @@ static void only_runs_with_copied_files_count_as_latest(void **state)
 	assert_int_equal(prev.artifacts[0].mtime_ns, 5);
 	OK(store_read_latest_artifacts(g->r, T, "chat", latest, &err));
 	assert_string_equal(latest, "r1");
+	OK(store_read_latest_of(g->r, T, "r1", &identifier, &err));
+	assert_string_equal(identifier, "chat");
+	FAILS(ERR_NOT_FOUND, store_read_latest_of(g->r, T, "r2", &ignored, &err));
+	FAILS(ERR_NOT_FOUND, store_read_latest_of(g->r, T, "r3", &ignored, &err));
+	FAILS(ERR_NOT_FOUND, store_read_latest_of(g->r, "other", "r1", &ignored, &err));
+	OK(store_run_finish(g->s, "r3", STORE_RUN_COMPLETED, 300, NULL, &err));
+	rig_commit(g);
+	FAILS(ERR_NOT_FOUND, store_read_latest_of(g->r, T, "r1", &ignored, &err));
 	FAILS(ERR_NOT_FOUND, store_artifacts_add(g->s, "none", &a, 1, &err));
 	rig_commit(g);
 }
