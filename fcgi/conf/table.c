@@ -103,8 +103,8 @@ static const struct conf_row sandboxes[] = {
 	     "Capabilities taken away first."),
 	TEXT("SANDBOX_CAP_ADD", cap_add, "SETUID,SETGID,CHOWN,FOWNER,DAC_OVERRIDE", NULL,
 	     "comma list",
-	     "Capabilities of root in a sandbox, inside its user namespace. The agent, "
-	     "not the commands, has KILL besides."),
+	     "Capabilities of root in a sandbox, inside its user namespace. It has KILL "
+	     "besides."),
 	BOOL("SANDBOX_CAPS_STRICT", caps_strict, "true",
 	     "Refuse a SANDBOX_CAP_ADD that helps out of a sandbox."),
 	BOOL("SANDBOX_CAPS_BYPASS_CHECK", caps_bypass_check, "false",
@@ -163,7 +163,7 @@ static const struct conf_row engines[] = {
 	     "false, or when SANDBOX_IMAGE has a name and SANDBOX_DOCKERFILE_PATH is "
 	     "empty."),
 	TEXT("SANDBOX_DOCKERFILE_PATH", dockerfile_path, "", check_plain_path, "path",
-	     "What a missing image is built from: this file alone, it can COPY nothing. "
+	     "What a missing image is built from; see images.md for what it can COPY. "
 	     "Empty: the server's own recipe."),
 	TEXT("SANDBOX_RUNTIME", sandbox_runtime, "", check_runtime, "name",
 	     "The engine's runtime for sandboxes, such as runsc; kubernetes: the name of "
