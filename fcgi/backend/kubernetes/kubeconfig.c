@@ -378,8 +378,9 @@ int kubeconfig_load(const char *path, const char *context, struct kubeconfig *re
 			       "KUBECONFIG=%.200s: a list of files is not supported; "
 			       "name one file (kubectl config view --flatten makes it)",
 			       path);
-	if (io_read_file(path, &text, e) < 0 ||
-	    kubeconfig_parse((struct str){text.p, text.len}, dir, context, ret, e) < 0)
+	if (io_read_file(path, &text, e) < 0)
+		return err_wrap(e, "KUBECONFIG");
+	if (kubeconfig_parse((struct str){text.p, text.len}, dir, context, ret, e) < 0)
 		return err_wrap(e, "%.200s", path);
 	return 0;
 }

@@ -198,6 +198,7 @@ static void a_file_is_read_and_a_list_of_files_refused(void **state)
 	unlink(path);
 	assert_int_equal(kubeconfig_load(path, NULL, &none, &e), -1);
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
+	assert_non_null(strstr(e.msg, "KUBECONFIG: /tmp/mcp-test-kc-"));
 }
 
 int main(void)
