@@ -108,7 +108,7 @@ unit-programs: $(UNIT)
 agents: build $(B)/mcp-sandboxd-agent.$(OTHER) ## the agent for the other architecture too, for clusters of both
 e2e: build ## the whole server behind nginx, with real clients and real sandboxes
 	@scripts/run-e2e
-clients: build $(B)/mcp-sandboxd-fixtures ; @scripts/run-clients ## a story with every MCP client there is, and the conformance suite
+clients: build $(B)/mcp-sandboxd-fixtures ; @scripts/run-clients ## a story with every MCP client that can be run here, and the conformance suite
 test: ; @scripts/test ## all set-up, then build, unit and e2e
 test-kubernetes: ; @scripts/test-kubernetes ## the back end on a real cluster, which is built first, once
 asan: ; @$(MAKE) --no-print-directory V=asan unit ## unit tests under ASan and UBSan
