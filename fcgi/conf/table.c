@@ -114,7 +114,7 @@ static const struct conf_row sandboxes[] = {
 	     "With "
 	     "runsc (gVisor) see security.md."),
 	TEXT("AGENT_PATH", agent_path, "", check_plain_path, "path",
-	     "The agent's program. Empty: beside the server's, or in ../libexec."),
+	     "The agent's program. Empty: mcp-sandboxd-agent beside the server's."),
 	TEXT("ROOTFS_MIRROR", rootfs_mirror, "", check_mirror, "url",
 	     "Debian mirror for the default image. Empty: what the host's apt uses."),
 	TEXT("ROOTFS_SUITE", rootfs_suite, "", check_suite, "name",
