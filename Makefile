@@ -127,7 +127,7 @@ coverage: ; @$(MAKE) --no-print-directory V=cov unit && scripts/coverage build/c
 bench: build $(BENCH) ; @scripts/bench ## measure, beside what it is compared with
 
 run: ; @scripts/run ## install what is missing, build, serve on 127.0.0.1:8080
-dev: ; @DEBUG_UI_ENABLED=true LOG_HTTP_REQUESTS=true LOG_TOOLCALLS=true scripts/run ## run, talkative
+dev: ; @DEBUG_UI_ENABLED=true LOG_HTTP_REQUESTS=true LOG_MCP_REQUESTS=true LOG_TOOLCALLS=true scripts/run ## run, talkative
 bootstrap: ; @scripts/bootstrap check ## install all that build, tests and checks need
 docs: build ## print docs/configuration.md and .env.example
 	$(B)/mcp-sandboxd config markdown >docs/configuration.md
