@@ -638,6 +638,29 @@ static void together_they_keep_to_the_limit(void **state)
 	assert_int_equal(3, folders(t));
 }
 
+static void one_that_leaves_needs_its_place_until_it_is_gone(void **state)
+{
+	struct rig *t = *state;
+	int64_t made;
+
+	wait_ready(t, 2);
+	rig_end(t, SIGUSR1);
+	t->conf.max_active_sandboxes = 2;
+	fake_remove_delay_ms = 3000; /* longer than the pause after a failure */
+	rig_start(t);
+	wait_ready(t, 2);
+	made = creates(t);
+	kill_one(t);
+	for (int i = 0; i < WAIT_MS / 10; i++) {
+		assert_in_range(folders(t), 0, 2);
+		if (creates(t) > made && metric(t, "mcp_warm_pool_ready") == 2)
+			break;
+		poll(NULL, 0, 10);
+	}
+	assert_int_equal(made + 1, creates(t));
+	assert_int_equal(2, metric(t, "mcp_warm_pool_ready"));
+}
+
 static int pool_setup(void **state)
 {
 	rig_tune = small_pool;
@@ -674,6 +697,7 @@ int main(void)
 		TEST(one_that_dies_is_replaced),
 		TEST(failures_are_waited_out),
 		TEST(together_they_keep_to_the_limit),
+		TEST(one_that_leaves_needs_its_place_until_it_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
