@@ -77,6 +77,7 @@ $(B)/fcgi_agent.a: $(filter-out %/main.o $(B)/fcgi/wire/%,$(AGENT_OBJ))
 	$(Q)rm -f $@; ar rcs $@ $^
 $(B)/tests/unit/agent/%: $(B)/tests/unit/agent/%.o $(B)/fcgi_agent.a $(LIBS) | $(B)/agent-plain $(B)/mcp-sandboxd-agent
 	$(Q)echo '  LINK  $@'; $(CC) $(LD_$(V)) $(LDFLAGS) -o $@ $< $(B)/fcgi_agent.a -Wl,--start-group $(LIBS) -Wl,--end-group $(LDLIBS) -lcmocka
+$(patsubst %.c,$(B)/%,$(wildcard tests/unit/runner/*.c)): | $(B)/mcp-sandboxd-agent
 define archive
 $(B)/$(subst /,_,$(1)).a: $(patsubst %.c,$(B)/%.o,$(filter $(1)/%,$(SRC)))
 	$(Q)rm -f $$@; ar rcs $$@ $$^

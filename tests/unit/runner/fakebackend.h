@@ -179,8 +179,11 @@ static inline int fake_spawn(struct fake_backend *b, const char *dir, int listen
 	AUTO_CLOSE int agent = open(b->agent, O_RDONLY | O_CLOEXEC);
 	AUTO_FREE char *path = xasprintf("%s/pid", dir);
 	char text[32];
-	long pid = syscall(SYS_clone, CLONE_NEWNS | CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+	long pid;
 
+	if (agent < 0)
+		return err_sys(e, "open the agent %s", b->agent);
+	pid = syscall(SYS_clone, CLONE_NEWNS | CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
 	if (pid < 0)
 		return err_sys(e, "clone");
 	if (pid == 0)
@@ -301,9 +304,9 @@ static inline int fake_connect(struct backend *b, const char *name, int *ret_fd,
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s", sock);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
-		int rc = fake_has(b, name, "ended") ?
-				 err_set(e, ERR_CONFLICT, "the node took it away") :
-				 err_sys(e, "connect %s", sock);
+		int rc = fake_has(b, name, "ended")
+				 ? err_set(e, ERR_CONFLICT, "the node took it away")
+				 : err_sys(e, "connect %s", sock);
 
 		close(fd);
 		return rc;

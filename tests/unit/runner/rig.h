@@ -98,6 +98,21 @@ static inline int rig_end(struct rig *t, int sig)
 	return status;
 }
 
+/* The agent of this build, beside the tests. */
+static inline const char *rig_agent(void)
+{
+	static char path[300];
+	ssize_t n = readlink("/proc/self/exe", path, 256);
+
+	assert_true(n > 0);
+	path[n] = '\0';
+	for (int i = 0; i < 4; i++)
+		*strrchr(path, '/') = '\0';
+	snprintf(path + strlen(path), 30, "/mcp-sandboxd-agent");
+	assert_int_equal(0, access(path, X_OK));
+	return path;
+}
+
 static inline int rig_setup(void **state)
 {
 	struct rig *t = xcalloc(1, sizeof(*t));
@@ -122,8 +137,7 @@ static inline int rig_setup(void **state)
 	assert_int_equal(0,
 			 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, t->pair));
 	t->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	fake_agent_path =
-		getenv("AGENT") ? getenv("AGENT") : "build/release/mcp-sandboxd-agent";
+	fake_agent_path = rig_agent();
 	*state = t;
 	rig_start(t);
 	return 0;
