@@ -22,11 +22,13 @@ struct lines {
 
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t taken;
-	ssize_t n; /* bytes in part; -1: none; 0: the end */
+	ssize_t n; /* bytes in part, which is the loop's; -1: none, the thread's; 0: the
+		      end */
 	char part[PART];
 
-	struct buf line; /* loop: what has no end yet */
-	bool too_long;
+	size_t at;       /* loop: what is taken of part */
+	struct buf line; /* what has no end yet */
+	bool too_long, is_held;
 };
 
 static void *read_all(void *arg)
@@ -66,48 +68,64 @@ static void end_line(struct lines *l)
 	l->too_long = false;
 }
 
-static void take(struct lines *l, const char *p, size_t n)
+/* Takes up to one end of a line. */
+static size_t take(struct lines *l, const char *p, size_t n)
 {
-	const char *end;
+	const char *end = memchr(p, '\n', n);
+	size_t part = end ? (size_t)(end - p) : n;
 
-	while (n > 0 && (end = memchr(p, '\n', n))) {
-		buf_add(&l->line, p, (size_t)(end - p));
-		end_line(l);
-		n -= (size_t)(end + 1 - p);
-		p = end + 1;
-	}
-	buf_add(&l->line, p, n);
+	buf_add(&l->line, p, part);
 	if (!buf_ok(&l->line)) { /* what is dropped in the middle spoils it all */
 		l->too_long = true;
 		l->line.len = 0;
 	}
+	if (end)
+		end_line(l);
+	return end ? part + 1 : n;
+}
+
+static void give_back(struct lines *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->n = -1;
+	l->at = 0;
+	pthread_cond_signal(&l->taken);
+	pthread_mutex_unlock(&l->lock);
 }
 
 static void on_wake(uv_async_t *a)
 {
 	struct lines *l = a->data;
-	static char part[PART];
 	ssize_t n;
 
 	pthread_mutex_lock(&l->lock);
 	n = l->n;
-	if (n > 0)
-		memcpy(part, l->part, (size_t)n);
-	if (n > 0)
-		l->n = -1;
-	pthread_cond_signal(&l->taken);
 	pthread_mutex_unlock(&l->lock);
-	if (n > 0) {
-		take(l, part, (size_t)n);
-	} else if (n == 0) {
-		if (l->line.len > 0)
-			end_line(l);
-		uv_close((uv_handle_t *)&l->wake, NULL);
-		l->ev->end(l->arg);
-	}
+	while (!l->is_held && n > 0 && l->at < (size_t)n)
+		l->at += take(l, l->part + l->at, (size_t)n - l->at);
+	if (n > 0 && l->at == (size_t)n)
+		give_back(l);
+	if (n != 0 || l->is_held)
+		return;
+	if (l->line.len > 0)
+		end_line(l);
+	uv_close((uv_handle_t *)&l->wake, NULL);
+	l->ev->end(l->arg);
 }
 
-int lines_start(uv_loop_t *loop, const struct lines_source *from, struct err *e)
+void lines_hold(struct lines *l)
+{
+	l->is_held = true;
+}
+
+void lines_go_on(struct lines *l)
+{
+	l->is_held = false;
+	uv_async_send(&l->wake);
+}
+
+int lines_start(uv_loop_t *loop, const struct lines_source *from, struct lines **ret,
+		struct err *e)
 {
 	struct lines *l = xcalloc(1, sizeof(*l));
 
@@ -123,5 +141,6 @@ int lines_start(uv_loop_t *loop, const struct lines_source *from, struct err *e)
 	    pthread_create(&l->thread, NULL, read_all, l) != 0)
 		return err_set(e, ERR_SYSTEM, "standard input cannot be read");
 	pthread_detach(l->thread);
+	*ret = l;
 	return 0;
 }

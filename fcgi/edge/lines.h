@@ -29,6 +29,12 @@ struct lines_source {
 	void *arg;
 };
 
-int lines_start(uv_loop_t *loop, const struct lines_source *from, struct err *e);
+/* *ret lives as long as the process. */
+int lines_start(uv_loop_t *loop, const struct lines_source *from, struct lines **ret,
+		struct err *e);
+
+/* No line is told, nor the end, until lines_go_on(). Loop only; not after the end. */
+void lines_hold(struct lines *l);
+void lines_go_on(struct lines *l);
 
 #endif

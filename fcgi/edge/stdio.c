@@ -39,6 +39,7 @@ struct stdio {
 	const struct stdio_args *args;
 	int bell;
 	struct touch *touch;
+	struct lines *input;
 	uv_timer_t reconnect;
 	uv_signal_t term, interrupt;
 	int tries;
@@ -60,6 +61,7 @@ struct job {
 	uv_timer_t timer, pace;
 	int open_timers;
 	bool has_news;
+	bool holds_input;  /* what comes after belongs to the session it opens */
 	struct subs *subs; /* of subscriptions/listen */
 };
 
@@ -111,6 +113,8 @@ static void end(struct job *j)
 
 	stop_waiting(j);
 	subs_free(MOVE(j->subs));
+	if (j->holds_input)
+		lines_go_on(s->input);
 	*j->link = j->next;
 	if (j->next)
 		j->next->link = j->link;
@@ -197,6 +201,9 @@ static bool ask(struct job *j, enum mcp_next *next)
 	if (calls_ask(j->s->edge.calls, &j->request, NULL, &e) == 0) {
 		uv_timer_start(&j->timer, on_patience_over, PATIENCE_MS, 0);
 		calls_kick(j->s->edge.calls);
+		j->holds_input = m.type == MSG_SESSION_OPEN;
+		if (j->holds_input)
+			lines_hold(j->s->input);
 		return true;
 	}
 	json_decref(MOVE(j->request.body));
@@ -572,7 +579,7 @@ int stdio_serve(const struct stdio_args *a, const struct conf *c, struct err *e)
 					   .arg = &s};
 
 	signal(SIGPIPE, SIG_IGN);
-	if (set_up(&s, c, e) < 0 || lines_start(&s.edge.loop, &input, e) < 0)
+	if (set_up(&s, c, e) < 0 || lines_start(&s.edge.loop, &input, &s.input, e) < 0)
 		return -1;
 	uv_run(&s.edge.loop, UV_RUN_DEFAULT);
 	/* The process ends, and all of it with it: a thread may still wait in read(). */

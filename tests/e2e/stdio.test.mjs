@@ -53,6 +53,14 @@ const modern = (m) => ({
 	params: { ...m.params, _meta: { ...m.params?._meta, "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} } },
 });
 
+test("what is piped in all at once belongs to the session that its first line opens", async () => {
+	const io = raw(server.env);
+	const list = { jsonrpc: "2.0", id: 7, method: "tools/list" };
+	io.child.stdin.end([hello, { jsonrpc: "2.0", method: "notifications/initialized" }, list].map((m) => JSON.stringify(m)).join("\n"));
+	assert.equal((await io.ended)[0], 0);
+	assert.deepEqual(io.lines.map((l) => [l.id, Boolean(l.result)]), [[0, true], [7, true]]);
+});
+
 test("the SDK's stdio client tells the story, beside one over HTTP", async () => {
 	const client = await connect(server.env);
 	assert.equal((await client.listTools()).tools.length, 9);
