@@ -197,13 +197,17 @@ static void await_sleep(void)
 	}
 }
 
-/* The agent finds the start, and behind it the end or the successor. */
+/*
+ * The agent finds the start, and behind it the end or the successor. On a busy machine
+ * it may see the successor before the start is sent: that round shows nothing.
+ */
 static void a_start_unread(bool evicted)
 {
 	enum { ROUNDS = 20 };
 	const char *argv[] = {"echo", "ran", NULL};
 	struct command_spec s = {.argv = argv};
 	cpu_set_t set;
+	int late = 0;
 
 	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
 	keep_agent_behind();
@@ -217,7 +221,9 @@ static void a_start_unread(bool evicted)
 		await_sleep();
 		if (evicted)
 			next = client_dial();
+		h.c.may_be_over = evicted;
 		send_start(&s, r.id);
+		h.c.may_be_over = false;
 		old = h.c.fd;
 		h.c.fd = -1;
 		if (!evicted) {
@@ -232,14 +238,16 @@ static void a_start_unread(bool evicted)
 			assert_true(client_next(&m, 20000));
 			result_take(&r, &m);
 		} while (!r.is_ended && !r.is_gone);
-		assert_false(r.is_gone);
-		assert_string_equal(r.out[0], "ran\n");
+		late += r.is_gone;
+		if (!r.is_gone)
+			assert_string_equal(r.out[0], "ran\n");
 		if (evicted)
 			close(old);
 		forget(&r.id);
 		result_free(&r);
 	}
 	free_agent(&set);
+	assert_in_range(late, 0, evicted ? ROUNDS / 2 : 0);
 }
 
 static void a_start_that_is_unread_at_the_end_of_the_runner_is_done(void **state)
