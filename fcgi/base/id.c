@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -66,7 +67,7 @@ void id_new_run(char out[static ID_RUN_LEN + 1])
 	for (int i = 0; i < TIME_BYTES; i++)
 		raw[i] = (unsigned char)(now >> (TIME_BITS - 8 * (i + 1)));
 	id_random_bytes(raw + TIME_BYTES, sizeof raw - TIME_BYTES);
-	memcpy(out, "run_", 4);
+	snprintf(out, ID_RUN_LEN + 1, "run_");
 	id_hex_encode(raw, sizeof raw, out + 4);
 }
 

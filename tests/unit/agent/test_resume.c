@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <sched.h>
+#include <time.h>
 
 static struct ap_offsets stored(const struct result *r)
 {
