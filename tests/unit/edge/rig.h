@@ -497,4 +497,17 @@ static inline void rig_end_run(struct rig *r, const char *run_id)
 		return cmocka_run_group_tests(tests, NULL, NULL);                        \
 	}
 
+/* Answers MSG_RUN as the runner would; the run_id it was given. */
+static inline void rig_accept_run(struct rig *r, char run_id[64])
+{
+	struct edgemsg m = rig_expect(r, MSG_RUN);
+
+	snprintf(run_id, 64, "%s", json_string_value(json_object_get(m.body, "run_id")));
+	rig_add_run(r, run_id);
+	rig_reply(r, MSG_OK, m.id,
+		  json_pack("{s:s,s:s,s:s}", "run_id", run_id, "identifier", "a",
+			    "sandbox_name", "mcp-sbx-a"));
+	edgemsg_release(&m);
+}
+
 #endif

@@ -163,19 +163,6 @@ static void strangers_hosts_and_origins_are_403(void **state)
 	rig_close(&r);
 }
 
-/* Answers MSG_RUN as the runner would; the run_id it was given. */
-static void accept_run(struct rig *r, char run_id[64])
-{
-	struct edgemsg m = rig_expect(r, MSG_RUN);
-
-	snprintf(run_id, 64, "%s", json_string_value(json_object_get(m.body, "run_id")));
-	rig_add_run(r, run_id);
-	rig_reply(r, MSG_OK, m.id,
-		  json_pack("{s:s,s:s,s:s}", "run_id", run_id, "identifier", "a",
-			    "sandbox_name", "mcp-sbx-a"));
-	edgemsg_release(&m);
-}
-
 static int call_run(struct rig *r, int await_ms)
 {
 	char body[512];
@@ -195,7 +182,7 @@ static void an_awaited_run_is_answered_when_it_ends(void **state)
 	for (int i = 0; i < 20; i++) {
 		int fd = call_run(&r, 30000);
 
-		accept_run(&r, run_id);
+		rig_accept_run(&r, run_id);
 		rig_add_output(&r, run_id, 0, "hello\n", 6);
 		rig_commit(&r);
 		if (i % 2)
@@ -219,7 +206,7 @@ static void an_await_that_runs_out_says_so_and_the_run_goes_on(void **state)
 	rig_open(&r);
 	rig_add_session(&r);
 	fd = call_run(&r, 50);
-	accept_run(&r, run_id);
+	rig_accept_run(&r, run_id);
 	AUTO_ANSWER a = rig_answer(fd);
 	assert_int_equal(a.status, 200);
 	assert_has(a.body, "\"final\":null");
@@ -265,7 +252,7 @@ static void a_runner_that_starts_anew_gets_what_has_no_answer(void **state)
 	edgemsg_release(&again);
 	/* And once more: this one answers. */
 	rig_reply(&r, MSG_HELLO, 0, json_pack("{s:i}", "pid", 2));
-	accept_run(&r, run_id);
+	rig_accept_run(&r, run_id);
 	rig_end_run(&r, run_id);
 	AUTO_ANSWER a = rig_answer(fd);
 	assert_has(a.body, "\"state\":\"completed\"");
@@ -287,7 +274,7 @@ static void requests_wait_while_the_pair_is_full(void **state)
 	for (int i = 0; i < N; i++) {
 		char run_id[64];
 
-		accept_run(&r, run_id);
+		rig_accept_run(&r, run_id);
 	}
 	for (int i = 0; i < N; i++) {
 		AUTO_ANSWER a = rig_answer(fds[i]);
@@ -514,7 +501,7 @@ static void a_stop_answers_those_who_await(void **state)
 	rig_open(&r);
 	rig_add_session(&r);
 	fd = call_run(&r, 30000);
-	accept_run(&r, run_id);
+	rig_accept_run(&r, run_id);
 	assert_false(rig_readable(fd, 50));
 	kill(r.pid, SIGTERM);
 	AUTO_ANSWER a = rig_answer(fd);
@@ -577,7 +564,7 @@ static void the_last_answer_and_the_end_of_the_runner_come_at_once(void **state)
 	rig_open(&r);
 	rig_add_session(&r);
 	awaiting = call_run(&r, 30000);
-	accept_run(&r, run_id);
+	rig_accept_run(&r, run_id);
 	asking = call_run(&r, 30000);
 	m = rig_expect(&r, MSG_RUN);
 	kill(r.pid, SIGTERM);

@@ -67,18 +67,6 @@ static void relay(struct rig *r, const char *kind, const char *key, json_t *valu
 			    key, value));
 }
 
-static void accept_run(struct rig *r, char run_id[64])
-{
-	struct edgemsg m = rig_expect(r, MSG_RUN);
-
-	snprintf(run_id, 64, "%s", json_string_value(json_object_get(m.body, "run_id")));
-	rig_add_run(r, run_id);
-	rig_reply(r, MSG_OK, m.id,
-		  json_pack("{s:s,s:s,s:s}", "run_id", run_id, "identifier", "a",
-			    "sandbox_name", "mcp-sbx-a"));
-	edgemsg_release(&m);
-}
-
 static void expect_cancel(struct rig *r, const char *run_id)
 {
 	struct edgemsg m = rig_expect(r, MSG_CANCEL);
@@ -227,7 +215,7 @@ static void an_awaited_answer_is_a_stream_when_the_client_follows(void **state)
 	rig_open(&r);
 	rig_add_session(&r);
 	fd = call_run(&r, "\"_meta\":{\"progressToken\":0},", "2025-11-25");
-	accept_run(&r, run_id);
+	rig_accept_run(&r, run_id);
 	assert_true(rig_read_until(fd, &b, "data: \n\n"));
 	assert_has(b.p, "Content-Type: text/event-stream");
 	assert_has(b.p, "id: run_");
@@ -257,7 +245,7 @@ static void a_relayed_cancel_ends_the_run_and_nothing_is_answered(void **state)
 	for (int i = 0; i < 2; i++) {
 		int fd = call_run(&r, metas[i], "2025-11-25");
 
-		accept_run(&r, run_id);
+		rig_accept_run(&r, run_id);
 		relay(&r, "cancel", "request_id", json_string("other"));
 		relay(&r, "cancel", "request_id", json_string("q"));
 		expect_cancel(&r, run_id);
@@ -283,7 +271,7 @@ static void a_modern_client_that_leaves_takes_its_run_back(void **state)
 	rig_open(&r);
 	rig_add_session(&r);
 	fd = call_run(&r, MODERN, "2026-07-28");
-	accept_run(&r, run_id);
+	rig_accept_run(&r, run_id);
 	close(fd);
 	expect_cancel(&r, run_id);
 	/* Before the runner took it, too: the messages keep their order. */
@@ -296,7 +284,7 @@ static void a_modern_client_that_leaves_takes_its_run_back(void **state)
 	expect_cancel(&r, run_id);
 	/* One that was answered is not taken back by its connection's end. */
 	fd = call_run(&r, MODERN, "2026-07-28");
-	accept_run(&r, run_id);
+	rig_accept_run(&r, run_id);
 	rig_end_run(&r, run_id);
 	AUTO_ANSWER a = rig_answer(fd);
 	assert_has(a.body, "\"resultType\":\"complete\"");
@@ -314,7 +302,7 @@ static void a_legacy_client_that_left_may_still_cancel(void **state)
 	rig_open(&r);
 	rig_add_session(&r);
 	fd = call_run(&r, "", "2025-11-25");
-	accept_run(&r, run_id);
+	rig_accept_run(&r, run_id);
 	close(fd);
 	assert_false(rig_readable(r.runner_fd, 100));
 	relay(&r, "cancel", "request_id", json_string("q"));
