@@ -136,7 +136,10 @@ load_settings() {
 # The client packages of the end-to-end tests and the benchmark, as locked.
 node_packages() {
 	local dir=tests/e2e
-	[ -e $dir/node_modules/.package-lock.json ] &&
-		[ ! $dir/package-lock.json -nt $dir/node_modules/.package-lock.json ] && return
-	(cd $dir && npm ci --no-progress --silent && touch node_modules/.package-lock.json)
+	(
+		flock 9 # two suites may start side by side
+		[ -e $dir/node_modules/.package-lock.json ] &&
+			[ ! $dir/package-lock.json -nt $dir/node_modules/.package-lock.json ] && exit
+		cd $dir && npm ci --no-progress --silent && touch node_modules/.package-lock.json
+	) 9<tests
 }
