@@ -60,6 +60,24 @@ int store_read_sandboxes_after(struct store_reader *r, const char *tenant,
 	return rows_sandboxes(&r->db, st, ret, e);
 }
 
+int store_read_sandbox_created(struct store_reader *r, const char *tenant,
+			       const char *identifier, int64_t *ret, struct err *e)
+{
+	static const char sql[] = "SELECT created_at FROM sandboxes"
+				  " WHERE tenant = ? AND identifier = ?";
+	AUTO_READING *reading = reading_begin(r);
+	AUTO_STMT *st = db_stmt(&r->db, sql, e);
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(tenant), db_text(identifier));
+	int rc = db_step(&r->db, st, e);
+	if (rc < 0)
+		return -1;
+	*ret = rc > 0 ? sqlite3_column_int64(st, 0) : 0;
+	return 0;
+}
+
 /* A prefix is compared as text, so that it may hold % and _. */
 static const char *const words_sql[] = {
 	[STORE_WORD_IDENTIFIER] =

@@ -108,6 +108,10 @@ int store_read_sandboxes_after(struct store_reader *r, const char *tenant,
 			       const char *after, size_t limit,
 			       struct store_sandboxes *ret, struct err *e);
 
+/* When the sandbox of that identifier was made; 0: there is none. */
+int store_read_sandbox_created(struct store_reader *r, const char *tenant,
+			       const char *identifier, int64_t *ret, struct err *e);
+
 /*
  * For completion: identifiers of sandboxes and runs, or run ids, that begin with
  * prefix, at most limit; the most recently used first.

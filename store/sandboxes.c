@@ -104,19 +104,19 @@ int store_sandboxes_due(struct store *s, int64_t at, struct store_sandboxes *ret
 }
 
 int store_sandbox_name(struct store *s, const char *tenant, const char *identifier,
-		       char **ret, struct err *e)
+		       char **ret, int64_t *ret_created_at, struct err *e)
 {
-	static const char sql[] =
-		"SELECT name FROM sandboxes WHERE tenant = ? AND identifier = ?";
+	static const char sql[] = "SELECT name, created_at FROM sandboxes"
+				  " WHERE tenant = ? AND identifier = ?";
 	AUTO_STMT *st = tx_read(s, sql, e);
 
 	if (!st)
 		return -1;
 	DB_BIND(st, db_text(tenant), db_text(identifier));
 	int rc = tx_step(s, st, e);
-	if (rc >= 0)
-		*ret = NULL;
-	if (rc > 0)
-		*ret = xstrdup((const char *)sqlite3_column_text(st, 0));
-	return rc < 0 ? -1 : 0;
+	if (rc < 0)
+		return -1;
+	*ret = rc > 0 ? xstrdup((const char *)sqlite3_column_text(st, 0)) : NULL;
+	*ret_created_at = rc > 0 ? sqlite3_column_int64(st, 1) : 0;
+	return 0;
 }

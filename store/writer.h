@@ -92,9 +92,9 @@ int store_sandboxes_all(struct store *s, struct store_sandboxes *ret, struct err
 int store_sandboxes_due(struct store *s, int64_t at, struct store_sandboxes *ret,
 			struct err *e);
 
-/* NULL: there is no row. Else the caller's. */
+/* NULL and 0: there is no row. Else the name is the caller's. */
 int store_sandbox_name(struct store *s, const char *tenant, const char *identifier,
-		       char **ret, struct err *e);
+		       char **ret, int64_t *ret_created_at, struct err *e);
 
 /* ---- the warm pool (warm.c); the key is the name */
 int store_warm_put(struct store *s, const struct store_warm *row, struct err *e);

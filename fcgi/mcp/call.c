@@ -198,6 +198,7 @@ static void end_member(struct mcp_call *c)
 	json_decref(MOVE(c->questions));
 	json_decref(MOVE(c->answers));
 	c->then = NULL;
+	c->consent_for = -1;
 }
 
 enum mcp_next call_advance(struct mcp_call *c, const struct mcp_reads *r,
@@ -227,6 +228,7 @@ struct mcp_call *call_new(struct mcp_server *s, const struct mcp_http *in)
 	c->reply = (struct buf)BUF_INIT(REPLY_MAX);
 	c->log = (struct buf)BUF_INIT(LOG_MAX);
 	c->log_level = -1;
+	c->consent_for = -1;
 	return c;
 }
 

@@ -70,6 +70,7 @@ struct mcp_call {
 	char ask_id[24];
 	json_t *questions, *answers;                    /* owned */
 	enum mcp_next (*consented)(struct mcp_call *c); /* mcp/consent.h */
+	int64_t consent_for; /* the sandbox that was made then; -1: nobody was asked */
 
 	json_t *listens; /* owned; mcp_call_listens() */
 	bool has_changed_session;

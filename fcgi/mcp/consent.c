@@ -48,6 +48,27 @@ static json_t *question(const struct mcp_call *c)
 				   "type", "object", "properties"));
 }
 
+/* Of the round that is answered now, or of the one that begins. -1: answered. */
+static int take_state(struct mcp_call *c, const struct mcp_reads *r, json_t **ret)
+{
+	struct err e = ERR_INIT;
+	int64_t made_at;
+	int rc = ask_state(c, r, ret);
+
+	if (rc < 0)
+		return -1;
+	if (rc == 0) {
+		if (r->made_at(r->arg, c->tenant, json_get_string(c->args, "identifier"),
+			       &made_at, &e) < 0) {
+			tool_failed(c, &e, NULL);
+			return -1;
+		}
+		*ret = json_pack("{s:I}", "made_at", (json_int_t)made_at);
+	}
+	c->consent_for = json_integer_value(json_object_get(*ret, "made_at"));
+	return 0;
+}
+
 enum mcp_next consent_ask(struct mcp_call *c, const struct mcp_reads *r, consent_fn *then)
 {
 	AUTO_JSON *state = NULL;
@@ -57,7 +78,8 @@ enum mcp_next consent_ask(struct mcp_call *c, const struct mcp_reads *r, consent
 		return not_given(c, "this server asks the user first, and the client "
 				    "does not declare elicitation with a stream to ask "
 				    "on");
-	state = json_pack("{s:s}", "tool", c->tool->name);
+	if (take_state(c, r, &state) < 0)
+		return MCP_REPLY;
 	return ask_client(
 		c, r,
 		&(struct ask){.questions = question(c), .state = state, .then = told});

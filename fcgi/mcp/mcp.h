@@ -100,6 +100,9 @@ struct mcp_reads {
 	 * list_sandboxes shows them. */
 	int (*sandboxes)(void *arg, const char *tenant, const char *after, size_t limit,
 			 json_t **ret, struct err *e);
+	/* When the identifier's sandbox was made, in ms; 0: there is none. */
+	int (*made_at)(void *arg, const char *tenant, const char *identifier,
+		       int64_t *ret, struct err *e);
 	/*
 	 * At most limit runs after that run_id (NULL: from the newest), each with its
 	 * artifacts: {run_id, identifier, state, created_at, started_at, ended_at,

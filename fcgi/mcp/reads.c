@@ -148,6 +148,14 @@ static int read_sandboxes(void *arg, const char *tenant, const char *after, size
 	return 0;
 }
 
+static int read_made_at(void *arg, const char *tenant, const char *identifier,
+			int64_t *ret, struct err *e)
+{
+	struct mcp_store_reads *x = arg;
+
+	return store_read_sandbox_created(x->reader, tenant, identifier, ret, e);
+}
+
 static int run_of(struct mcp_store_reads *x, const struct store_run *row, json_t **ret,
 		  struct err *e)
 {
@@ -239,6 +247,7 @@ void mcp_store_reads_init(struct mcp_store_reads *x, struct store_reader *reader
 			  .output = read_output,
 			  .artifact = read_artifact,
 			  .sandboxes = read_sandboxes,
+			  .made_at = read_made_at,
 			  .runs = read_runs,
 			  .latest = read_latest,
 			  .words = read_words},

@@ -36,6 +36,13 @@ static int check_restart(struct mcp_call *c, struct err *e)
 	return check_ref(c, true, e);
 }
 
+/* Consent was given for one sandbox. */
+static void fill_only(const struct mcp_call *c, json_t *message)
+{
+	if (c->consent_for >= 0)
+		json_put(message, "only", json_integer(c->consent_for));
+}
+
 static enum mcp_next deleted(struct mcp_call *c, const struct mcp_reads *r,
 			     const json_t *ok)
 {
@@ -82,10 +89,10 @@ static enum mcp_next restarted(struct mcp_call *c, const struct mcp_reads *r,
 const struct tool tools[TOOL_COUNT] = {
 	[TOOL_RUN] = {"run_sandbox", MSG_RUN, run_tool_check, run_tool_fill,
 		      run_tool_accepted, NULL, true},
-	[TOOL_DELETE] = {"delete_sandbox", MSG_DELETE, check_delete, NULL, deleted, NULL,
-			 .destroys = true},
-	[TOOL_RESTART] = {"restart_sandbox", MSG_RESTART, check_restart, NULL, restarted,
-			  NULL, .destroys = true},
+	[TOOL_DELETE] = {"delete_sandbox", MSG_DELETE, check_delete, fill_only, deleted,
+			 NULL, .destroys = true},
+	[TOOL_RESTART] = {"restart_sandbox", MSG_RESTART, check_restart, fill_only,
+			  restarted, NULL, .destroys = true},
 	[TOOL_GET] = {"get_run", 0, get_run_check, NULL, NULL, get_run_begin, false},
 	[TOOL_CANCEL] = {"cancel_run", MSG_CANCEL, cancel_run_check, cancel_run_fill,
 			 cancel_run_accepted, NULL, false},

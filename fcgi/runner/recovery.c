@@ -189,9 +189,10 @@ int recovery_remove_unwritten(struct runner *r, const char *tenant,
 	AUTO_FREE char *stored = NULL;
 	char own[64];
 	struct orphan_job *j;
+	int64_t created;
 
 	/* Reading still works when writing does not. */
-	if (store_sandbox_name(r->store, tenant, identifier, &stored, e) < 0)
+	if (store_sandbox_name(r->store, tenant, identifier, &stored, &created, e) < 0)
 		return -1;
 	backend_sandbox_name(own, sizeof(own), r->args->instance_id, tenant, identifier);
 	j = remove_orphan(r, stored ? stored : own);

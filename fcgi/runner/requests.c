@@ -90,6 +90,36 @@ static int backend_is_there(const struct runner *r, struct err *e)
 		       r->backend_words);
 }
 
+/* The user agreed to the end of one sandbox, not of the next one of that identifier. */
+static int check_only(const json_t *body, int64_t created_at, struct err *e)
+{
+	const json_t *only = json_object_get(body, "only");
+
+	if (!only || created_at == 0 || json_integer_value(only) == created_at)
+		return 0;
+	return err_set(e, ERR_DENIED,
+		       "nothing was done: this sandbox is another one than the user was "
+		       "asked about, or was started anew since; call the tool anew, and "
+		       "the user is asked about this one");
+}
+
+static int64_t made_at(const struct sandbox *sb)
+{
+	return sb && sb->has_row ? sb->created_at : 0;
+}
+
+/* While the store cannot be written there are no records; it can still be read. */
+static int check_only_stored(struct runner *r, const json_t *body, const char *tenant,
+			     const char *identifier, struct err *e)
+{
+	AUTO_FREE char *name = NULL;
+	int64_t created_at;
+
+	if (store_sandbox_name(r->store, tenant, identifier, &name, &created_at, e) < 0)
+		return -1;
+	return check_only(body, created_at, e);
+}
+
 static int on_delete(struct runner *r, struct replyto to, const json_t *body,
 		     struct err *e)
 {
@@ -105,13 +135,15 @@ static int on_delete(struct runner *r, struct replyto to, const json_t *body,
 			return err_set(e, ERR_BUSY,
 				       "the server is at work on its sandboxes; try "
 				       "again in a moment");
+		if (check_only_stored(r, body, tenant, ref.identifier, e) < 0)
+			return -1;
 		return recovery_remove_unwritten(r, tenant, ref.identifier, to, e);
 	}
-	if (backend_is_there(r, e) < 0)
+	sb = sandbox_find(r, tenant, ref.identifier);
+	if (backend_is_there(r, e) < 0 || check_only(body, made_at(sb), e) < 0)
 		return -1;
 	audit(r, &(struct audit_event){AUDIT_CLIENT, tenant, "delete_sandbox",
 				       ref.identifier});
-	sb = sandbox_find(r, tenant, ref.identifier);
 	if (sb)
 		sandbox_remove(sb, "the sandbox was deleted (delete_sandbox)", &to,
 			       false);
@@ -131,6 +163,7 @@ static int on_restart(struct runner *r, struct replyto to, const json_t *body,
 
 	if (tenant_of(body, &tenant, e) < 0 || parse_ref(r, body, true, &ref, e) < 0 ||
 	    backend_is_there(r, e) < 0 ||
+	    check_only(body, made_at(sandbox_find(r, tenant, ref.identifier)), e) < 0 ||
 	    sandbox_get(r, tenant, ref.identifier, &sb, e) < 0)
 		return -1;
 	audit(r, &(struct audit_event){AUDIT_CLIENT, tenant, "restart_sandbox",

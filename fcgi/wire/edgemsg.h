@@ -24,6 +24,9 @@
  * A guest is a process on this machine that connected to control.sock: it may ask
  * what an edge may, has no doorbell but MSG_BELL, and is told nothing of others.
  *
+ * "only", if given, is when the sandbox that may go was made (ms); 0: there was none.
+ * One that was made at another time stays, and that is ERR_DENIED.
+ *
  * MSG_RELAY is how one edge reaches the edge that holds a session's stream or an
  * awaited request: the runner gives its body to every edge, the sender too, and
  * looks at nothing but the session_id. Kinds (edge/relay.h): "frame" {"text"},
@@ -31,16 +34,16 @@
  * "changed" {}.
  */
 enum edgemsg_type {
-	MSG_HELLO = 1,    /* runner -> edge: {"pid"} */
-	MSG_OK,           /* runner -> edge: the result's object */
-	MSG_ERR,          /* runner -> edge: {"kind","message"} */
-	MSG_RUN,          /* {"tenant","run_id","args":{tool arguments}}
-			   * -> {"run_id","identifier","sandbox_name"}; after the commit */
-	MSG_CANCEL,       /* {"tenant","run_id","reason"} -> {"canceled":bool} */
-	MSG_DELETE,       /* {"tenant","args":{}} -> {"deleted":bool,"identifier"} */
-	MSG_RESTART,      /* {"tenant","args":{}} -> {"sandbox":{...}} when it is ready */
-	MSG_SESSION_OPEN, /* {"tenant","session_id","protocol_version","client_name",
-			   * "client_version","client_can"} -> {} */
+	MSG_HELLO = 1, /* runner -> edge: {"pid"} */
+	MSG_OK,        /* runner -> edge: the result's object */
+	MSG_ERR,       /* runner -> edge: {"kind","message"} */
+	MSG_RUN,       /* {"tenant","run_id","args":{tool arguments}}
+			* -> {"run_id","identifier","sandbox_name"}; after the commit */
+	MSG_CANCEL,    /* {"tenant","run_id","reason"} -> {"canceled":bool} */
+	MSG_DELETE,    /* {"tenant","args":{},"only"} -> {"deleted":bool,"identifier"} */
+	MSG_RESTART,   /* the same -> {"sandbox":{...}} when it is ready */
+	MSG_SESSION_OPEN,  /* {"tenant","session_id","protocol_version","client_name",
+			    * "client_version","client_can"} -> {} */
 	MSG_SESSION_CLOSE, /* {"tenant","session_id"} -> {"closed":bool} */
 	MSG_SESSION_TOUCH, /* {"session_ids":[...]} -> {} */
 	MSG_STATUS,  /* {} -> {"backend":{"ok","message"},"store":{...},"metrics":text} */

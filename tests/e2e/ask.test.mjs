@@ -126,6 +126,11 @@ test("in the modern era the question is a result, and the request comes again wi
 	await server.restart(); // what was signed is good at any process, after any restart
 	const done = await again(yes);
 	assert.equal(done.result.structuredContent.deleted, true);
+	await make("modern"); // made anew: the user was asked about another one
+	const replayed = await again(yes);
+	assert.ok(replayed.result.isError);
+	assert.match(replayed.result.content[0].text, /another one/);
+	assert.ok(await there("modern"));
 });
 
 test("restart_sandbox asks as well; what throws nothing away does not", async () => {

@@ -23,6 +23,7 @@ struct fake_store {
 	size_t artifact_n;
 	int nrows;                          /* of sandboxes, and of runs */
 	const char *client_can, *log_level; /* of the sessions */
+	int64_t made_at;                    /* of any sandbox */
 };
 
 static inline int fake_session(void *arg, const char *tenant, const char *id,
@@ -146,6 +147,18 @@ static inline int fake_sandboxes(void *arg, const char *tenant, const char *afte
 	return fake_list(arg, "identifier", after, limit, ret);
 }
 
+static inline int fake_made_at(void *arg, const char *tenant, const char *identifier,
+			       int64_t *ret, struct err *e)
+{
+	const struct fake_store *f = arg;
+
+	(void)tenant;
+	(void)identifier;
+	(void)e;
+	*ret = f->made_at;
+	return 0;
+}
+
 static inline int fake_runs(void *arg, const char *tenant, const char *after,
 			    size_t limit, json_t **ret, struct err *e)
 {
@@ -186,6 +199,7 @@ static inline struct mcp_reads fake_reads(struct fake_store *f)
 				  .output = fake_output,
 				  .artifact = fake_artifact,
 				  .sandboxes = fake_sandboxes,
+				  .made_at = fake_made_at,
 				  .runs = fake_runs,
 				  .latest = fake_latest,
 				  .words = fake_words};

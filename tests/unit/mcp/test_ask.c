@@ -63,6 +63,14 @@ static enum mcp_next modern(const char *identifier, const char *caps, const char
 	return mcp_post(server, &reads, &in, ret);
 }
 
+/* The runner is to compare it: the sandbox that the user was asked about. */
+static void assert_only(const struct mcp_call *c, int64_t made_at)
+{
+	assert_int_equal(mcp_call_message(c).type, MSG_DELETE);
+	assert_int_equal(json_integer_value(at(mcp_call_message(c).body, "only")),
+			 made_at);
+}
+
 static char *state_asked_of(const char *identifier)
 {
 	struct mcp_call *c;
@@ -206,6 +214,33 @@ static bool told(struct mcp_call *c, const char *session, const char *id,
 }
 
 #define ACCEPT "\"result\":{\"action\":\"accept\",\"content\":{}}"
+
+static void the_answer_is_for_the_sandbox_of_the_question(void **unused)
+{
+	AUTO_FREE char *none = state_asked_of("a");
+	AUTO_FREE char *old = (store.made_at = 111, state_asked_of("a"));
+	const struct {
+		const char *state;
+		int64_t made_at;
+	} cases[] = {{none, 0}, {old, 111}};
+	enum mcp_next next = MCP_REPLY;
+	struct mcp_call *c;
+
+	(void)unused;
+	for (size_t i = 0; i < 2; i++) {
+		store.made_at = 222; /* made anew meanwhile */
+		assert_int_equal(answered("a", "accept", cases[i].state, &c), MCP_SEND);
+		assert_only(c, cases[i].made_at);
+		mcp_call_free(c);
+	}
+	assert_int_equal(legacy("elicitation", SSE, &c), MCP_ASK);
+	AUTO_FREE char *id = question_of(c);
+	store.made_at = 333;
+	assert_true(told(c, SESSION_NEW, id, ACCEPT, &next));
+	assert_int_equal(next, MCP_SEND);
+	assert_only(c, 222);
+	mcp_call_free(c);
+}
 
 static void a_legacy_client_is_asked_on_the_stream(void **unused)
 {
@@ -381,6 +416,7 @@ int main(void)
 		TEST(an_answer_that_is_missing_or_none_is_asked_for_again),
 		TEST(a_state_that_is_changed_or_of_another_request_is_refused),
 		TEST(who_does_not_declare_it_is_not_asked),
+		TEST(the_answer_is_for_the_sandbox_of_the_question),
 		TEST(a_legacy_client_is_asked_on_the_stream),
 		TEST(without_consent_nothing_is_done_and_that_is_said),
 		TEST(who_cannot_be_asked_is_told_so),

@@ -194,6 +194,59 @@ static void a_restart_makes_a_fresh_sandbox(void **state)
 	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
 }
 
+static json_t *only(int64_t made_at)
+{
+	return json_pack("{s:s,s:{s:s},s:I}", "tenant", "default", "args", "identifier",
+			 "a", "only", (json_int_t)made_at);
+}
+
+static int64_t made_at(struct rig *t)
+{
+	struct err e = ERR_INIT;
+	int64_t at = -1;
+
+	assert_int_equal(0,
+			 store_read_sandbox_created(t->reader, "default", "a", &at, &e));
+	return at;
+}
+
+/* The words that refuse it, and nothing is done. */
+static void check_refused(struct rig *t, enum edgemsg_type type, int64_t asked_for)
+{
+	enum edgemsg_type got;
+	AUTO_JSON *answer = rig_answer(t, rig_send(t, type, only(asked_for)), &got);
+	int64_t before = made_at(t);
+
+	assert_int_equal(MSG_ERR, got);
+	assert_string_equal("denied", json_get_string(answer, "kind"));
+	assert_non_null(strstr(json_get_string(answer, "message"), "another one"));
+	assert_int_equal(before, made_at(t));
+}
+
+static void what_was_agreed_to_for_one_sandbox_ends_no_other(void **state)
+{
+	static const enum edgemsg_type both[] = {MSG_RESTART, MSG_DELETE};
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1];
+	int64_t was;
+
+	/* It was agreed to when there was none: nothing is lost. */
+	json_decref(rig_ask(t, MSG_DELETE, only(0)));
+	for (size_t i = 0; i < 2; i++) {
+		rig_run(t, id, "{'identifier':'a','commands':[{'shell':'true'}]}");
+		rig_wait(t, id);
+		was = made_at(t);
+		assert_true(was > 0);
+		check_refused(t, both[i], 0);
+		check_refused(t, both[i], was - 1);
+		json_decref(rig_ask(t, both[i], only(was)));
+		if (both[i] == MSG_RESTART)
+			check_refused(t, MSG_RESTART, was); /* it was good once */
+	}
+	assert_int_equal(0, made_at(t));
+	json_decref(rig_ask(t, MSG_DELETE, only(was)));
+}
+
 /* Fails unless there is exactly one such row. */
 static void check_audited(struct rig *t, const char *where)
 {
@@ -388,6 +441,7 @@ int main(void)
 		TEST(a_sandbox_that_dies_of_its_memory_limit_says_so),
 		TEST(a_delete_ends_what_runs),
 		TEST(a_restart_makes_a_fresh_sandbox),
+		TEST(what_was_agreed_to_for_one_sandbox_ends_no_other),
 		TEST(an_expired_sandbox_goes_but_not_one_in_use),
 		TEST(an_admins_update_cancels_a_run),
 		TEST(a_stop_ends_runs_and_keeps_files),

@@ -483,6 +483,7 @@ static void a_warm_sandbox_is_nobodys_until_it_is_bound(void **state)
 	struct store_counts counts;
 	AUTO_STORE_SANDBOXES seen = {0};
 	AUTO_FREE char *name = NULL, *other = NULL;
+	int64_t created = -1;
 
 	OK(store_warm_put(g->s, &w, &err));
 	OK(store_warm_put(g->s, &w, &err));
@@ -507,10 +508,16 @@ static void a_warm_sandbox_is_nobodys_until_it_is_bound(void **state)
 	rig_commit(g);
 	OK(store_warm_all(g->s, &none, &err));
 	assert_int_equal(none.n, 0);
-	OK(store_sandbox_name(g->s, T, "chat", &name, &err));
+	OK(store_sandbox_name(g->s, T, "chat", &name, &created, &err));
 	assert_string_equal(name, w.name);
-	OK(store_sandbox_name(g->s, T, "other", &other, &err));
+	assert_int_equal(created, s.created_at);
+	OK(store_sandbox_name(g->s, T, "other", &other, &created, &err));
 	assert_null(other);
+	assert_int_equal(created, 0);
+	OK(store_read_sandbox_created(g->r, T, "chat", &created, &err));
+	assert_int_equal(created, s.created_at);
+	OK(store_read_sandbox_created(g->r, "tenant b", "chat", &created, &err));
+	assert_int_equal(created, 0);
 }
 
 static void every_word_of_the_schema_is_accepted(void **state)
