@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "edge/outlet.h"
 
+#include <string.h>
+
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -90,7 +92,13 @@ void outlet_take_leave(struct outlet *o)
 
 void outlet_refuse(struct outlet *o)
 {
-	send_reply_of(o, &(struct mcp_reply){.status = 503, .retry_after_s = 1});
+	AUTO_FREE char *body = mcp_error_body(
+		-32603, "too many requests wait on this server; try again in a second");
+
+	send_reply_of(o, &(struct mcp_reply){.status = 503,
+					     .retry_after_s = 1,
+					     .body = body,
+					     .body_len = strlen(body)});
 }
 
 static void send_frame(struct outlet *o, const struct buf *b)

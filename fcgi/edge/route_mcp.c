@@ -75,8 +75,7 @@ static void hold_stream(struct worker *w, struct http *h, struct mcp_call *call,
 		sstream_park(w->edge, h, call, next);
 		return;
 	}
-	mcp_call_free(call);
-	http_fail(h, &e);
+	ticket_go_on(w->edge, h, &w->reads.reads, call, mcp_call_refuse(call, &e), 0);
 }
 
 void route_mcp(struct worker *w, struct http *h)

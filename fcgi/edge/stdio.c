@@ -141,7 +141,7 @@ static void on_patience_over(uv_timer_t *t)
 	struct err why = ERR_INIT;
 
 	stop_waiting(j);
-	err_set(&why, ERR_TIMEOUT, "the server did not answer in time; try again later");
+	err_set(&why, ERR_TIMEOUT, "the server did not answer in time");
 	go_on(j, mcp_call_fail(j->call, reads_of(j->s), &why));
 }
 
@@ -446,6 +446,14 @@ static void refuse(struct stdio *s, const char *why)
 	write_line(s, body, strlen(body));
 }
 
+static enum mcp_next refuse_one_more(struct mcp_call *call)
+{
+	struct err e = ERR_INIT;
+
+	err_set(&e, ERR_BUSY, "%d requests wait; wait for their answers", JOBS_MAX);
+	return mcp_call_refuse(call, &e);
+}
+
 static void on_line(void *arg, const char *p, size_t n)
 {
 	struct stdio *s = arg;
@@ -459,10 +467,6 @@ static void on_line(void *arg, const char *p, size_t n)
 	}
 	if (is_for_others(s, p, n))
 		return;
-	if (s->njobs >= JOBS_MAX) {
-		refuse(s, "too many requests wait; wait for their answers");
-		return;
-	}
 	mcp_base_url(s->edge.mcp, NULL, NULL, base_url, sizeof(base_url));
 	next = mcp_post(s->edge.mcp, reads_of(s),
 			&(struct mcp_http){
@@ -476,6 +480,8 @@ static void on_line(void *arg, const char *p, size_t n)
 				.body_len = n,
 			},
 			&call);
+	if (s->njobs >= JOBS_MAX && next != MCP_REPLY)
+		next = refuse_one_more(call);
 	job_new(s, call, next);
 }
 

@@ -148,6 +148,12 @@ enum mcp_next call_await(struct mcp_call *c, int64_t timeout_ms, call_done_fn *t
 
 /* ---- the members of the body, one after the other */
 
+/* Where only a message could tell what is wrong, nobody is told of what wants none. */
+static bool is_silent(const struct mcp_call *c, const json_t *m)
+{
+	return (c->batch || c->by_session || c->is_stdio) && !rpc_expects_answer(m);
+}
+
 static enum mcp_next member_step(struct mcp_call *c, const struct mcp_reads *r,
 				 const json_t *m)
 {
@@ -157,7 +163,9 @@ static enum mcp_next member_step(struct mcp_call *c, const struct mcp_reads *r,
 	c->method = NULL;
 	c->member = m;
 	if (rpc_classify(m, &c->msg, &e) < 0)
-		return call_fault(c, 400, RPC_INVALID_REQUEST, "%s", e.msg);
+		return is_silent(c, m)
+			       ? MCP_REPLY
+			       : call_fault(c, 400, RPC_INVALID_REQUEST, "%s", e.msg);
 	progress_init(&c->progress, c->msg.params);
 	return method_handle(c, r);
 }
@@ -171,13 +179,19 @@ static const json_t *next_member(struct mcp_call *c)
 	return i == 0 ? c->doc : NULL;
 }
 
+void call_drop_reply(struct mcp_call *c)
+{
+	buf_release(&c->reply);
+	c->reply = (struct buf)BUF_INIT(REPLY_MAX);
+	c->status = 0;
+}
+
 enum mcp_next call_finish(struct mcp_call *c)
 {
 	if (c->batch && c->reply.len > 0)
 		buf_puts(&c->reply, "]");
 	if (!buf_ok(&c->reply)) {
-		buf_release(&c->reply);
-		c->reply = (struct buf)BUF_INIT(REPLY_MAX);
+		call_drop_reply(c);
 		c->msg.id = c->batch ? NULL : c->msg.id;
 		c->batch = false;
 		call_fault(c, 500, RPC_INTERNAL, "the answer is larger than %d bytes",
@@ -263,6 +277,16 @@ enum mcp_next mcp_call_fail(struct mcp_call *c, const struct mcp_reads *r,
 			    const struct err *why)
 {
 	return go_on(c, r, NULL, why);
+}
+
+enum mcp_next mcp_call_refuse(struct mcp_call *c, const struct err *why)
+{
+	c->on_answer = NULL;
+	c->on_done = NULL;
+	c->then = NULL;
+	json_decref(MOVE(c->listens));
+	call_failure(c, why);
+	return call_finish(c);
 }
 
 enum mcp_next mcp_call_run_done(struct mcp_call *c, const struct mcp_reads *r)

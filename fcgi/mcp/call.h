@@ -42,6 +42,7 @@ struct mcp_call {
 	const struct mcp_version *version;
 	bool accepts_stream; /* the client takes text/event-stream */
 	bool by_session;     /* MCP_WAY_SESSION */
+	bool is_stdio;       /* there is no HTTP status, only messages */
 	bool is_stream;      /* the answer has begun as one */
 	bool opens_sse;      /* GET of the HTTP+SSE transport */
 
@@ -93,6 +94,8 @@ struct mcp_call *call_new(struct mcp_server *s, const struct mcp_http *in);
 /* Works through the members from `next` on. */
 enum mcp_next call_advance(struct mcp_call *c, const struct mcp_reads *r,
 			   enum mcp_next next);
+/* What was said is taken back. */
+void call_drop_reply(struct mcp_call *c);
 /* All is said: the whole reply. */
 enum mcp_next call_finish(struct mcp_call *c);
 

@@ -46,6 +46,27 @@ int rpc_classify(const json_t *m, struct rpc_msg *ret, struct err *e)
 	return 0;
 }
 
+static bool is_one_way(const json_t *m)
+{
+	const json_t *method = json_object_get(m, "method");
+
+	if (method)
+		return json_is_string(method) && !json_object_get(m, "id");
+	return json_object_get(m, "result") || json_object_get(m, "error");
+}
+
+bool rpc_expects_answer(const json_t *doc)
+{
+	size_t i, n = json_array_size(doc);
+
+	if (n == 0)
+		return !is_one_way(doc);
+	for (i = 0; i < n; i++)
+		if (!is_one_way(json_array_get(doc, i)))
+			return true;
+	return false;
+}
+
 static int add_chunk(const char *p, size_t n, void *arg)
 {
 	buf_add(arg, p, n);

@@ -44,6 +44,13 @@ struct rpc_msg {
  */
 int rpc_classify(const json_t *m, struct rpc_msg *ret, struct err *e);
 
+/*
+ * Must somebody be told what is wrong with this body? NULL: it was no JSON. No: a
+ * notification or a response, proper or not, or an array of nothing else (JSON-RPC
+ * 2.0, section 4.1).
+ */
+bool rpc_expects_answer(const json_t *doc);
+
 /* How an error is written whose request's id is not known. */
 enum rpc_unknown_id { RPC_OMIT_ID, RPC_NULL_ID };
 

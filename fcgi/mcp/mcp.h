@@ -186,6 +186,9 @@ enum mcp_next mcp_call_answer(struct mcp_call *c, const struct mcp_reads *r,
  */
 enum mcp_next mcp_call_fail(struct mcp_call *c, const struct mcp_reads *r,
 			    const struct err *why);
+/* Instead of whatever it was about to begin with: there is no place for it. MCP_REPLY,
+ * an answer that is no stream. */
+enum mcp_next mcp_call_refuse(struct mcp_call *c, const struct err *why);
 /* The run's row decides whether it has ended, not who woke us. */
 enum mcp_next mcp_call_run_done(struct mcp_call *c, const struct mcp_reads *r);
 void mcp_call_free(struct mcp_call *c); /* NULL is fine */

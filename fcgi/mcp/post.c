@@ -166,8 +166,11 @@ enum mcp_next mcp_post(struct mcp_server *s, const struct mcp_reads *r,
 
 	*ret = c;
 	c->accepts_stream = post_accepts_stream(in);
+	c->is_stdio = in->is_stdio;
 	if (open_post(c, r, in) < 0) {
 		c->by_session = false; /* a fault of this POST is its own answer */
+		if (c->is_stdio && !rpc_expects_answer(c->doc))
+			call_drop_reply(c);
 		return call_finish(c);
 	}
 	return call_advance(c, r, MCP_REPLY);

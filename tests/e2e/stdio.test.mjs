@@ -61,6 +61,15 @@ test("what is piped in all at once belongs to the session that its first line op
 	assert.deepEqual(io.lines.map((l) => [l.id, Boolean(l.result)]), [[0, true], [7, true]]);
 });
 
+test("a notification is never answered, also before there is a session", async () => {
+	const io = raw(server.env);
+	io.send({ jsonrpc: "2.0", method: "notifications/initialized" }, { jsonrpc: "2.0", method: "notifications/x", params: [1] },
+		{ jsonrpc: "2.0", id: 9, result: {} }, { jsonrpc: "2.0", id: 1, method: "ping" }, hello);
+	await until("the answers", 15000, () => io.lines.length >= 2);
+	io.send({ jsonrpc: "2.0", method: "notifications/x", params: [1] }, { jsonrpc: "2.0", id: 2, method: "ping" });
+	assert.deepEqual((await io.end()).map((l) => [l.id, l.error?.code]), [[1, -32000], [0, undefined], [2, undefined]]);
+});
+
 test("the SDK's stdio client tells the story, beside one over HTTP", async () => {
 	const client = await connect(server.env);
 	assert.equal((await client.listTools()).tools.length, 9);

@@ -9,6 +9,7 @@
 	"\",\"params\":" params "}"
 #define PING(id)        "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"ping\"}"
 #define NOTE            "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"
+#define BAD_NOTE        "{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":[1]}"
 #define ERROR(id, code) "{\"jsonrpc\":\"2.0\"" id ",\"error\":{\"code\":" code ","
 
 struct exchange {
@@ -33,6 +34,7 @@ static const struct exchange exchanges[] = {
 	/* who asks */
 	{NULL, PING("1"), 400, ERROR(",\"id\":1", "-32000")},
 	{NULL, NOTE, 400, ERROR("", "-32000")},
+	{SESSION_NEW, BAD_NOTE, 400, ERROR("", "-32600")},
 	{"", PING("1"), 404, ERROR(",\"id\":1", "-32001")},
 	{"zz", PING("1"), 404, ERROR(",\"id\":1", "-32001")},
 	{"../../etc/passwd", PING("1"), 404, ERROR(",\"id\":1", "-32001")},
@@ -82,6 +84,8 @@ static const struct exchange exchanges[] = {
 	 "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}},"
 	 "{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"result\":{}}]"},
 	{SESSION_MID, "[" NOTE "," NOTE "]", 202, ""},
+	{SESSION_MID, "[" PING("1") "," BAD_NOTE "]", 200,
+	 "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}]"},
 	{SESSION_MID, "[" PING("1") ",3]", 200,
 	 "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}},"
 	 "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600"},
@@ -109,6 +113,28 @@ static const struct {
 	{{SESSION_NEW, PING("1"), 415, ERROR("", "-32000")}, NULL, "text/plain"},
 };
 
+/* On standard output there is no status: a message is all that can be said. */
+static const struct exchange lines[] = {
+	{NULL, NOTE, 202, ""},
+	{NULL, BAD_NOTE, 202, ""},
+	{NULL, "{\"jsonrpc\":\"1.0\",\"method\":\"note\"}", 202, ""},
+	{NULL, "{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{}}", 202, ""},
+	{NULL, "[" NOTE "," NOTE "]", 202, ""},
+	{NULL,
+	 "{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":{\"_meta\":{"
+	 "\"io.modelcontextprotocol/protocolVersion\":\"1999-01-01\"}}}",
+	 202, ""},
+	{SESSION_NEW, BAD_NOTE, 202, ""},
+	{SESSION_BAD, NOTE, 202, ""},
+	{NULL, PING("1"), 400, ERROR(",\"id\":1", "-32000")},
+	{NULL, "[" NOTE "," PING("1") "]", 400, ERROR("", "-32000")},
+	{NULL, "{\"jsonrpc\":\"2.0\",\"method\":7}", 400, ERROR("", "-32000")},
+	{SESSION_NEW, PING("null"), 400, ERROR("", "-32600")},
+	{SESSION_NEW, "{}", 400, ERROR("", "-32600")},
+	{SESSION_NEW, "[]", 400, ERROR("", "-32600")},
+	{SESSION_NEW, "{", 400, ERROR("", "-32700")},
+};
+
 static void check(struct mcp_server *s, struct mcp_reads *r, const struct exchange *x,
 		  const struct mcp_http *in)
 {
@@ -124,6 +150,22 @@ static void check(struct mcp_server *s, struct mcp_reads *r, const struct exchan
 	if (reply.body_len > 0)
 		json_decref(reply_json(c));
 	mcp_call_free(c);
+}
+
+static void nobody_answers_a_notification_on_standard_output(void **state)
+{
+	struct mcp_server *s = fake_server();
+	struct fake_store f = {0};
+	struct mcp_reads r = fake_reads(&f);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct mcp_http in = fake_http(lines[i].session, lines[i].body);
+
+		in.is_stdio = true;
+		check(s, &r, &lines[i], &in);
+	}
+	mcp_server_free(s);
 }
 
 static void requests_get_their_replies(void **state)
@@ -396,6 +438,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_get_their_replies),
+		cmocka_unit_test(nobody_answers_a_notification_on_standard_output),
 		cmocka_unit_test(nesting_has_a_limit),
 		cmocka_unit_test(what_the_store_says_stays_inside),
 		cmocka_unit_test(initialize_negotiates_and_opens_a_session),
