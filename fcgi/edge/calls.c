@@ -8,6 +8,7 @@
 
 #include "base/auto.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "edge/lot.h"
@@ -33,6 +34,7 @@ struct calls {
 	uint64_t next_id;
 	size_t count, weight;
 	bool is_full; /* the pair took no more; the loop waits until it does */
+	bool is_over; /* nobody is there any more */
 	struct request *first, **last;
 };
 
@@ -178,6 +180,35 @@ static void handle(struct calls *calls, const struct edgemsg *m)
 	r->answered(r, m);
 }
 
+/* The oldest; NULL: none. */
+static struct request *take_first(struct calls *calls)
+{
+	struct request *r;
+
+	pthread_mutex_lock(&calls->lock);
+	calls->is_over = true;
+	r = calls->first;
+	if (r)
+		unlink_request(calls, r);
+	pthread_mutex_unlock(&calls->lock);
+	return r;
+}
+
+static void give_up(struct calls *calls)
+{
+	AUTO_JSON *body =
+		json_must(json_pack("{s:s, s:s}", "kind", err_kind_name(ERR_TIMEOUT),
+				    "message", "the server ended before it answered"));
+	const struct edgemsg m = {.type = MSG_ERR, .body = body};
+	struct request *r;
+
+	while ((r = take_first(calls))) {
+		adopt_waiting(calls);
+		json_decref(MOVE(r->body));
+		r->answered(r, &m);
+	}
+}
+
 /* False: nothing more is there. */
 static bool receive_one(struct calls *calls)
 {
@@ -191,10 +222,12 @@ static bool receive_one(struct calls *calls)
 	}
 	if (rc < 0 || eof) {
 		/* The master holds both ends, so the master is gone; the life
-		 * pipe tells. */
+		 * pipe tells that the edge is to stop. */
 		uv_poll_stop(&calls->poll);
 		if (calls->lost)
 			calls->lost(calls->lost_arg);
+		else
+			give_up(calls);
 		return false;
 	}
 	if (rc > 0) {
@@ -279,6 +312,8 @@ void calls_free(struct calls *calls)
 /* Under lock. */
 static int check_bounds(const struct calls *calls, const struct request *r, struct err *e)
 {
+	if (calls->is_over)
+		return err_set(e, ERR_BUSY, "the server ends or is started again");
 	if (calls->count >= UNANSWERED_MAX || calls->weight > WEIGHT_MAX - r->weight)
 		return err_set(e, ERR_BUSY,
 			       "too many requests wait for the runner; try again later");

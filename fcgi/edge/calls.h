@@ -18,6 +18,9 @@
  * So a runner that is away for a moment costs time, not an error. What waits is
  * bounded in number and bytes; how long, its asker decides: calls_forget().
  *
+ * When the master is gone nobody will answer any more: what waits is told so at
+ * once, as ERR_TIMEOUT, because it may have been done; what comes later is ERR_BUSY.
+ *
  * Ids begin at a random number: the pair outlives an edge, and an answer to the
  * edge before must not be taken for one's own.
  */

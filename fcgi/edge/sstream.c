@@ -304,7 +304,7 @@ static void on_patience_over(uv_timer_t *timer)
 	struct err why = ERR_INIT;
 
 	calls_forget(s->edge->calls, &s->request);
-	err_set(&why, ERR_TIMEOUT, "the runner did not answer in time; try again later");
+	err_set(&why, ERR_TIMEOUT, "the server did not answer in time");
 	fail(s, &why);
 }
 

@@ -147,7 +147,7 @@ static void on_patience_over(uv_timer_t *timer)
 	struct err why = ERR_INIT;
 
 	stop_waiting(t);
-	err_set(&why, ERR_TIMEOUT, "the runner did not answer in time; try again later");
+	err_set(&why, ERR_TIMEOUT, "the server did not answer in time");
 	go_on(t, mcp_call_fail(t->call, reads_of(t), &why));
 }
 

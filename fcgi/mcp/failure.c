@@ -12,7 +12,9 @@ static const struct failure table[ERR_KIND_COUNT] = {
 	[ERR_LIMIT] = {RPC_INTERNAL, 429, 5, true,
 		       "Wait for earlier work to end, then try again."},
 	[ERR_BUSY] = {RPC_INTERNAL, 503, 1, true, "Try again in a few seconds."},
-	[ERR_TIMEOUT] = {RPC_INTERNAL, 504, 5, true, "Try again in a few seconds."},
+	[ERR_TIMEOUT] =
+		{RPC_INTERNAL, 504, 5, true,
+		 "It may have been done all the same: look first, then try again."},
 	[ERR_BACKEND] = {RPC_INTERNAL, 502, 0, true,
 			 "The sandbox could not be provided; trying the same again may "
 			 "not help before the operator has looked at it."},

@@ -177,8 +177,17 @@ static enum mcp_next refused(struct mcp_call *c, const struct err *why)
 static enum mcp_next runner_answered(struct mcp_call *c, const struct mcp_reads *r,
 				     const json_t *ok, const struct err *why)
 {
+	struct err lost = ERR_INIT;
+
 	if (ok)
 		return c->tool->accepted(c, r, ok);
+	if (why->kind == ERR_TIMEOUT && c->run_is_ours) {
+		err_set(&lost, why->kind,
+			"%.100s; if the run was accepted it is %s, and "
+			"get_run tells how it goes",
+			why->msg, c->run_id);
+		why = &lost;
+	}
 	c->run_is_ours = false;
 	return refused(c, why);
 }

@@ -310,6 +310,31 @@ static void a_client_that_leaves_is_forgotten(void **state)
 	rig_close(&r);
 }
 
+/* A stream that is the answer to a request: refused as one. */
+static void check_no_place_to_listen(struct rig *r)
+{
+	static const char body[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":\"L\",\"method\":\"subscriptions/listen\","
+		"\"params\":{\"notifications\":{},\"_meta\":{"
+		"\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","
+		"\"io.modelcontextprotocol/clientCapabilities\":{}}}}";
+	const char *const pairs[] = {HOST,
+				     "HTTP_MCP_PROTOCOL_VERSION",
+				     "2026-07-28",
+				     "HTTP_MCP_METHOD",
+				     "subscriptions/listen",
+				     "HTTP_ACCEPT",
+				     "text/event-stream",
+				     NULL};
+	AUTO_ANSWER a =
+		rig_answer(rig_send(r, "POST", "/mcp", body, sizeof(body) - 1, pairs));
+
+	assert_int_equal(a.status, 503);
+	assert_has(a.head, "Retry-After: 1");
+	assert_has(a.body, "{\"jsonrpc\":\"2.0\",\"id\":\"L\",\"error\":{");
+	assert_has(a.body, "all 2 places");
+}
+
 static void places_are_bounded_and_come_back(void **state)
 {
 	const char *const pairs[] = {HOST, NULL};
@@ -333,6 +358,7 @@ static void places_are_bounded_and_come_back(void **state)
 	AUTO_ANSWER full = rig_get(&r, uri);
 	assert_int_equal(full.status, 503);
 	assert_has(full.head, "Retry-After: 1");
+	check_no_place_to_listen(&r);
 	close(fds[0]);
 	until = clock_mono_ms() + RIG_WAIT_MS; /* for its leaving to be noticed */
 	for (;;) {
@@ -583,7 +609,33 @@ static void the_last_answer_and_the_end_of_the_runner_come_at_once(void **state)
 	rig_close(&r);
 }
 
+static void what_a_killed_master_leaves_unanswered_is_told_so_at_once(void **state)
+{
+	struct edgemsg m;
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_open(&r);
+	rig_add_session(&r);
+	fd = call_run(&r, 30000);
+	m = rig_expect(&r, MSG_RUN);
+	close(r.life_fd);
+	r.life_fd = -1;
+	close(r.runner_fd);
+	r.runner_fd = dup(r.edge_fd);
+	AUTO_ANSWER a = rig_answer(fd);
+	assert_int_equal(a.status, 200);
+	assert_has(a.body, "\"isError\":true");
+	assert_has(a.body, "ended before it answered");
+	assert_has(a.body, json_get_string(m.body, "run_id"));
+	assert_int_equal(rig_wait_edge(&r), 0);
+	edgemsg_release(&m);
+	rig_close(&r);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_a_killed_master_leaves_unanswered_is_told_so_at_once),
 	cmocka_unit_test(the_last_answer_and_the_end_of_the_runner_come_at_once),
 	cmocka_unit_test(a_ping_is_answered_without_the_runner),
 	cmocka_unit_test(paths_and_methods_are_a_closed_set),
