@@ -8,9 +8,9 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, test } from "node:test";
-import { api, background, client, engine, refusal, server, useEngine, withServer } from "./docker-rig.mjs";
+import { api, background, client, engine, log, refusal, server, useEngine, withServer } from "./docker-rig.mjs";
 import { repo, run, until } from "./rig.mjs";
-import { Engine, Rootless, ask } from "./with-docker.mjs";
+import { Engine, RootlessDocker, RootlessPodman, ask } from "./with-docker.mjs";
 
 // Two CAs, each with a certificate for an engine, one that has expired and one for a
 // client, as Docker's documentation makes them.
@@ -158,29 +158,34 @@ test("an engine in a container of another engine works over TCP", async () => {
 	}
 });
 
-// Its containers are of a user namespace that even root here is nobody in.
-test("a rootless engine works, found by the user's runtime folder", async () => {
-	const top = fs.mkdtempSync("/var/tmp/mcp-test-rootless-");
-	const rootless = await Rootless.start([], top);
-	try {
-		fs.mkdirSync(path.join(rootless.run, "podman"));
-		fs.symlinkSync(rootless.socket, path.join(rootless.run, "podman/podman.sock"));
-		const found = fs.existsSync("/var/run/docker.sock") ? {} : { DOCKER_HOST: "", XDG_RUNTIME_DIR: rootless.run };
-		const env = { DOCKER_HOST: `unix://${rootless.socket}`, ...found, SANDBOX_IMAGE: await rootless.tiny() };
-		await withServer(env, async (s, c) => {
-			const r = await run(c, "user", ["id -u; echo kept >/workspace/note; echo a >/artifacts/a"]);
-			assert.equal(r.final.commands[0].stdout, "1000\n");
-			assert.deepEqual(r.final.artifacts.map((a) => a.path), ["a"]);
-			assert.equal((await run(c, "user", ["id -u; cat /workspace/note"], { as_user: "root" })).final.commands[0].stdout, "0\nkept\n");
-			await megabytesBothWays(c);
-			await s.restart();
-			assert.equal((await run(c, "user", ["cat /workspace/note"])).final.commands[0].stdout, "kept\n");
-		});
-	} finally {
-		await rootless.stop();
-		fs.rmSync(top, { recursive: true });
-	}
-});
+// Its containers are of a user namespace that even root here is nobody in; without
+// control groups of its user's it keeps no limits.
+for (const [Kind, place] of [[RootlessDocker, "docker.sock"], [RootlessPodman, "podman/podman.sock"]])
+	test(`a rootless engine works, found by the user's runtime folder: ${place}`, async (t) => {
+		if (Kind.missing()) return t.skip(Kind.missing());
+		const top = fs.mkdtempSync("/var/tmp/mcp-test-rootless-");
+		const rootless = await Kind.start([], top);
+		try {
+			const there = path.join(rootless.run, place);
+			fs.mkdirSync(path.dirname(there), { recursive: true });
+			fs.symlinkSync(rootless.socket, there);
+			const found = fs.existsSync("/var/run/docker.sock") ? {} : { DOCKER_HOST: "", XDG_RUNTIME_DIR: rootless.run };
+			const env = { DOCKER_HOST: `unix://${rootless.socket}`, ...found, SANDBOX_IMAGE: await rootless.tiny() };
+			await withServer(env, async (s, c) => {
+				assert.match(log(s), /keeps no limits of processors, memory, processes/);
+				const r = await run(c, "user", ["id -u; echo kept >/workspace/note; echo a >/artifacts/a"]);
+				assert.equal(r.final.commands[0].stdout, "1000\n");
+				assert.deepEqual(r.final.artifacts.map((a) => a.path), ["a"]);
+				assert.equal((await run(c, "user", ["id -u; cat /workspace/note"], { as_user: "root" })).final.commands[0].stdout, "0\nkept\n");
+				await megabytesBothWays(c);
+				await s.restart();
+				assert.equal((await run(c, "user", ["cat /workspace/note"])).final.commands[0].stdout, "kept\n");
+			});
+		} finally {
+			await rootless.stop();
+			fs.rmSync(top, { recursive: true });
+		}
+	});
 
 // The rules of docs/docker.md, in front of a network namespace that stands for the rest
 // of the world: one host with a public and a private address.

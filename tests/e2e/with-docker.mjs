@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs a command with an engine of its own at hand, and the suites' servers set to use
-// it:   node with-docker.mjs [--podman|--gvisor|--tcp] COMMAND [ARG...]
+// it:   node with-docker.mjs [--podman|--gvisor|--tcp|--rootless] COMMAND [ARG...]
 // The engine has a socket, data folder and network namespace of its own, so that one
 // which is already on the machine is never touched, nor its bridge and firewall. The
 // sandboxes' image is the local backend's root file system, imported once and kept in
@@ -14,6 +14,7 @@ import path from "node:path";
 import tls from "node:tls";
 import { fileURLToPath } from "node:url";
 import { until } from "./rig.mjs";
+import { asUser } from "./rootless.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const cache = process.env.MCP_TEST_CACHE ?? "/var/cache/mcp-sandboxd-test";
@@ -39,6 +40,10 @@ export class Engine {
 	ports = new Map();
 	carried = new Set(); // the connections that carry() carries
 
+	get data() {
+		return path.join(this.top, "data");
+	}
+
 	// Becomes the program, with a network namespace of its own: ip netns would leave a
 	// name behind, unshare leaves nothing.
 	alone(...args) {
@@ -47,7 +52,7 @@ export class Engine {
 
 	command() {
 		return this.alone("dockerd", "-H", `unix://${this.socket}`,
-			"--data-root", path.join(this.top, "data"), "--exec-root", path.join(this.run, "exec"),
+			"--data-root", this.data, "--exec-root", path.join(this.run, "exec"),
 			"--pidfile", path.join(this.run, "pid"), `--iptables=${this.firewall}`, "--ip6tables=false", ...this.more);
 	}
 
@@ -228,7 +233,7 @@ export class Engine {
 		await this.down();
 		this.killShims();
 		await until("the engine's mounts to go", 5000, () => {
-			const ours = (l) => l.includes(this.run) || l.includes(path.join(this.top, "data"));
+			const ours = (l) => l.includes(this.run) || l.includes(this.data);
 			const mounts = fs.readFileSync("/proc/self/mountinfo", "utf8").split("\n").filter(ours);
 			for (const m of mounts) execFileSync("umount", ["-l", m.split(" ")[4]], { stdio: "ignore" });
 			return mounts.length === 0;
@@ -257,42 +262,45 @@ export class Podman extends Engine {
 			env: {
 				CONTAINERS_CONF: file("containers.conf", `[containers]\ndefault_ulimits = ["nofile=${files}:${files}", "nproc=4096:4096"]\n` +
 					'[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'),
-				CONTAINERS_STORAGE_CONF: file("storage.conf", `[storage]\ndriver = "overlay"\nrunroot = "${this.run}/exec"\ngraphroot = "${this.top}/data"\n`),
+				CONTAINERS_STORAGE_CONF: file("storage.conf", `[storage]\ndriver = "overlay"\nrunroot = "${this.run}/exec"\ngraphroot = "${this.data}"\n`),
 			},
 		};
 	}
 }
 
-// Podman as a user of its own, whom stop() removes.
-export class Rootless extends Podman {
-	name = "rootless";
-	user = "mcp-test-rootless";
+export class RootlessPodman extends asUser(Podman) {
+	name = "podman-rootless";
 
-	command() {
-		if (spawnSync("id", [this.user]).status !== 0) execFileSync("useradd", ["-m", this.user]);
-		const { args, env } = super.command();
-		for (const dir of [this.run, this.top]) {
-			fs.chmodSync(dir, 0o755);
-			fs.chownSync(dir, ...this.ids());
-		}
-		const as = ["setpriv", `--reuid=${this.user}`, `--regid=${this.user}`, "--init-groups", "env", `HOME=/home/${this.user}`, `XDG_RUNTIME_DIR=${this.run}`];
-		return { ...this.alone(...as, ...args.slice(args.indexOf("podman"))), env };
+	static missing() {
+		return false;
+	}
+}
+
+// The script comes with Debian's docker.io; rootlesskit and slirp4netns with their own.
+export class RootlessDocker extends asUser(Engine) {
+	name = "docker-rootless";
+
+	static missing() {
+		return ["/usr/share/docker.io/contrib/dockerd-rootless.sh", "/usr/bin/rootlesskit"].some((f) => !fs.existsSync(f)) && "there is no rootless Docker";
 	}
 
-	ids() {
-		return String(execFileSync("sh", ["-c", `id -u ${this.user}; id -g ${this.user}`])).trim().split("\n").map(Number);
+	unlimited = "1"; // it wants control groups of version 2 and a systemd of the user
+
+	alone(program, ...args) {
+		return super.alone("env", `PATH=${process.env.PATH}:/usr/share/docker.io/contrib`, "dockerd-rootless.sh", ...args);
 	}
 
-	async stop() {
-		const [uid] = this.ids();
-		await super.stop();
-		// The process that holds its user namespace stays otherwise.
-		await until("the user's processes to end", 5000, () => {
-			const own = fs.readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === uid);
-			for (const pid of own) process.kill(Number(pid), "SIGKILL");
-			return own.length === 0;
-		});
-		execFileSync("userdel", ["-r", this.user], { stdio: "ignore" });
+	dockerd() {
+		return Number(fs.readFileSync(path.join(this.run, "pid"), "utf8"));
+	}
+
+	// Its parents end with it.
+	async down(signal = "SIGTERM") {
+		const runs = this.child.exitCode === null && this.child.signalCode === null;
+		if (runs && !fs.existsSync(path.join(this.run, "pid"))) this.child.kill("SIGKILL"); // it never came up
+		else if (runs) process.kill(this.dockerd(), signal);
+		await this.child.ended;
+		await this.containerdGone();
 	}
 }
 
@@ -337,7 +345,7 @@ export async function checkLeft(engine) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
 	const args = process.argv.slice(2);
-	const kinds = { "--podman": Podman, "--gvisor": Gvisor, "--tcp": Remote };
+	const kinds = { "--podman": Podman, "--gvisor": Gvisor, "--tcp": Remote, "--rootless": RootlessDocker };
 	const engine = await (kinds[args[0]] ?? Engine).start();
 	if (kinds[args[0]]) args.shift();
 	let code = 1;
@@ -345,7 +353,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
 		await engine.import();
 		const child = spawn(args[0], args.slice(1), {
 			stdio: "inherit",
-			env: { ...process.env, MCP_TEST_ENV: JSON.stringify(engine.env), MCP_TEST_ENGINE: engine.socket },
+			env: { ...process.env, MCP_TEST_ENV: JSON.stringify(engine.env), MCP_TEST_ENGINE: engine.socket, MCP_TEST_UNLIMITED: engine.unlimited ?? "" },
 		});
 		const [ended] = await once(child, "exit");
 		await checkLeft(engine);

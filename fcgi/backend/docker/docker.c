@@ -333,6 +333,27 @@ static int check_disk(struct docker *d, struct err *e)
 	return container_remove(d, name, e);
 }
 
+/* A rootless engine may have no control groups: it takes limits and keeps none. */
+static void say_unkept_limits(struct docker *d)
+{
+	struct engine_call c = {.method = "GET", .path = "/info"};
+	AUTO_BUF words = BUF_INIT(256);
+	AUTO_JSON *info = NULL;
+	struct err e = ERR_INIT;
+
+	if (engine_call(&d->engine, &c, &info, &e) < 0) {
+		docker_say(d, BACKEND_NOBODY,
+			   "the engine does not say which limits it keeps: %s", e.msg);
+		return;
+	}
+	limits_unkept(info, &words);
+	if (words.len > 0)
+		docker_say(d, BACKEND_NOBODY,
+			   "warning: the engine keeps no limits of %s (it has not the "
+			   "control groups): a sandbox may take all that its host has",
+			   words.p);
+}
+
 static int set_up(struct docker *d, struct err *e)
 {
 	if (set_policy(d, e) < 0 || engine_open(d->conf, &d->engine, e) < 0 ||
@@ -341,6 +362,7 @@ static int set_up(struct docker *d, struct err *e)
 	docker_say(d, BACKEND_NOBODY, "%s at %s, API %s, %s",
 		   d->engine.is_podman ? "Podman" : "Docker", d->engine.where,
 		   d->engine.api + 2, d->engine.arch);
+	say_unkept_limits(d);
 	if ((!*d->conf->agent_path && check_arch(d, e) < 0) || network_open(d, e) < 0 ||
 	    image_ensure_present(d, e) < 0 || check_disk(d, e) < 0)
 		return -1;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/docker/limits.h"
 
+#include <string.h>
+
 #include "base/json.h"
 
 struct limits limits_of(double cpu_cores, int64_t memory_mb, int64_t pids)
@@ -60,4 +62,28 @@ json_t *limits_change(const struct limits *has, const struct limits *want)
 		return o;
 	json_decref(o);
 	return NULL;
+}
+
+/* Podman tells of the kernel; without its user's control groups it keeps none. */
+static bool has_no_groups(const json_t *info)
+{
+	const char *version = json_get_string(info, "CgroupVersion");
+
+	return json_is_true(json_object_get(info, "Rootless")) && version &&
+	       strcmp(version, "1") == 0;
+}
+
+void limits_unkept(const json_t *info, struct buf *words)
+{
+	static const struct {
+		const char *key, *what;
+	} limits[] = {{"CpuCfsQuota", "processors"},
+		      {"MemoryLimit", "memory"},
+		      {"PidsLimit", "processes"}};
+	bool none = has_no_groups(info);
+	size_t i;
+
+	for (i = 0; i < sizeof limits / sizeof *limits; i++)
+		if (none || json_is_false(json_object_get(info, limits[i].key)))
+			buf_printf(words, "%s%s", words->len ? ", " : "", limits[i].what);
 }

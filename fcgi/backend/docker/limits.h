@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "backend/backend.h"
+#include "base/buf.h"
 
 /*
  * What a container may use at most, as the engine's API says it. All pure.
@@ -28,5 +29,11 @@ void limits_put(const struct limits *l, json_t *host);
  * "as it is", so that needs another container.
  */
 json_t *limits_change(const struct limits *has, const struct limits *want);
+
+/*
+ * Appends what the engine keeps no limit of, by its description of itself: "memory,
+ * processes"; nothing when it keeps all.
+ */
+void limits_unkept(const json_t *info, struct buf *words);
 
 #endif

@@ -268,6 +268,34 @@ static void a_list_has_only_what_can_be_ours(void **state)
 	sandbox_list_release(&l);
 }
 
+static void limits_that_an_engine_keeps_not_are_named(void **state)
+{
+	static const struct {
+		const char *info, *words;
+	} cases[] = {
+		{"{\"MemoryLimit\":true,\"PidsLimit\":true,\"CpuCfsQuota\":true}", ""},
+		{"{\"MemoryLimit\":false,\"PidsLimit\":false,\"CpuCfsQuota\":false}",
+		 "processors, memory, processes"},
+		{"{\"MemoryLimit\":false,\"PidsLimit\":\"no\"}", "memory"},
+		{"{\"MemoryLimit\":true,\"Rootless\":true,\"CgroupVersion\":\"1\"}",
+		 "processors, memory, processes"},
+		{"{\"MemoryLimit\":true,\"Rootless\":true,\"CgroupVersion\":\"2\"}", ""},
+		{"{\"MemoryLimit\":true,\"Rootless\":false,\"CgroupVersion\":\"1\"}", ""},
+		{"{}", ""},
+		{"[]", ""},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+		AUTO_JSON *info = json_loads(cases[i].info, 0, NULL);
+		AUTO_BUF words = BUF_INIT(256);
+
+		limits_unkept(info, &words);
+		assert_string_equal(words.p, cases[i].words);
+	}
+}
+
 static void only_other_limits_are_changed(void **state)
 {
 	AUTO_JSON *host = parsed("{\"NanoCpus\":1000000000,\"Memory\":1073741824,"
@@ -526,6 +554,7 @@ int main(void)
 		cmocka_unit_test(a_description_that_is_none_is_refused_not_believed),
 		cmocka_unit_test(a_list_has_only_what_can_be_ours),
 		cmocka_unit_test(only_other_limits_are_changed),
+		cmocka_unit_test(limits_that_an_engine_keeps_not_are_named),
 		cmocka_unit_test(a_list_says_what_was_made_from_another_image),
 		cmocka_unit_test(no_limit_asks_for_none_and_options_are_asked_for),
 		cmocka_unit_test(lines_of_a_build_become_words_and_its_error_an_error),
