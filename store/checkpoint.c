@@ -89,12 +89,18 @@ static void work(struct checkpoint *c)
 		run_mode(c, SQLITE_CHECKPOINT_RESTART);
 }
 
+/* With the lock held. */
+static bool is_due(const struct checkpoint *c)
+{
+	return c->dirty && c->frames >= c->next_frames;
+}
+
 /* With the lock held; gives it up while it works or waits. */
 static void turn(struct checkpoint *c)
 {
 	if (!c->dirty) {
 		pthread_cond_wait(&c->wake, &c->lock);
-	} else if (c->frames >= c->next_frames) {
+	} else if (is_due(c)) {
 		c->working = true;
 		pthread_mutex_unlock(&c->lock);
 		work(c);
@@ -112,6 +118,7 @@ static void turn(struct checkpoint *c)
 		pthread_mutex_unlock(&c->lock);
 		run_mode(c, SQLITE_CHECKPOINT_TRUNCATE);
 		pthread_mutex_lock(&c->lock);
+		pthread_cond_signal(&c->rested);
 	}
 }
 
@@ -196,7 +203,7 @@ void checkpoint_stop(struct checkpoint *c)
 void checkpoint_committed(struct checkpoint *c, int wal_frames)
 {
 	pthread_mutex_lock(&c->lock);
-	bool needed = !c->dirty || wal_frames >= c->next_frames;
+	bool was_clean = !c->dirty;
 	/* The log has started over: measure from its new beginning. */
 	if (wal_frames < c->frames)
 		c->next_frames = PASSIVE_FRAMES;
@@ -205,16 +212,19 @@ void checkpoint_committed(struct checkpoint *c, int wal_frames)
 	c->stats.wal_bytes = (int64_t)wal_frames * PAGE_BYTES;
 	clock_gettime(CLOCK_MONOTONIC, &c->idle);
 	c->idle.tv_sec += IDLE_S;
-	if (needed)
+	if (was_clean || is_due(c))
 		pthread_cond_signal(&c->wake);
 	pthread_mutex_unlock(&c->lock);
 }
 
 void checkpoint_gate_lock(struct checkpoint *c)
 {
-	/* The disk is slower than the writer: now the writer waits for it. */
+	/*
+	 * The disk is slower than the writer, or the thread does not get a processor:
+	 * now the writer waits for it.
+	 */
 	pthread_mutex_lock(&c->lock);
-	while (c->working && !c->held && c->frames >= WAIT_FRAMES)
+	while ((c->working || is_due(c)) && !c->held && c->frames >= WAIT_FRAMES)
 		pthread_cond_wait(&c->rested, &c->lock);
 	pthread_mutex_unlock(&c->lock);
 	pthread_mutex_lock(&c->gate);
