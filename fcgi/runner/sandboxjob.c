@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "runner/waitwords.h"
 
 static int job_open(struct sandboxjob *j)
 {
@@ -72,6 +73,7 @@ static void done(struct control_job *cj)
 {
 	struct sandboxjob *j = (struct sandboxjob *)cj;
 
+	waitwords_tell(j->words);
 	j->order.done(j->order.owner, j);
 	if (j->fd >= 0)
 		close(j->fd);
@@ -89,6 +91,7 @@ void sandboxjob_submit(struct runner *r, const struct sandboxjob_order *o)
 
 	j->job = (struct control_job){.work = work, .done = done};
 	j->b = r->backend;
+	j->words = r->words;
 	j->order = *o;
 	j->fd = -1;
 	spec->name = j->name = xstrdup(o->spec.name);

@@ -28,6 +28,7 @@ struct sandboxjob_order {
 struct sandboxjob {
 	struct control_job job;
 	struct backend *b;
+	struct waitwords *words; /* the loop's */
 	struct sandboxjob_order order;
 	char *name, *identifier, *tenant;
 	/* the outcome */

@@ -61,9 +61,8 @@ static void tell(struct runner *r, const struct words *o)
 			}
 }
 
-static void on_wake(uv_async_t *h)
+void waitwords_tell(struct waitwords *w)
 {
-	struct waitwords *w = h->data;
 	struct words *o, *next;
 
 	for (o = take_all(w); o; o = next) {
@@ -71,6 +70,11 @@ static void on_wake(uv_async_t *h)
 		tell(w->r, o);
 		words_free(o);
 	}
+}
+
+static void on_wake(uv_async_t *h)
+{
+	waitwords_tell(h->data);
 }
 
 int waitwords_new(struct runner *r, struct waitwords **ret, struct err *e)

@@ -20,6 +20,12 @@ int waitwords_new(struct runner *r, struct waitwords **ret, struct err *e);
 /* A backend_progress_fn; arg is the waitwords. */
 void waitwords_say(void *arg, const char *who, const char *line);
 
+/*
+ * Tells what was said until now. On the loop, before it hears that a job is done: its
+ * words and its end come on two ways, and the end may be the first to be looked at.
+ */
+void waitwords_tell(struct waitwords *w);
+
 /* From here on it only logs. On the loop, which must run once more. */
 void waitwords_close(struct waitwords *w);
 
