@@ -41,6 +41,7 @@ struct fake_backend {
 
 static const char *fake_agent_path; /* set by the test */
 static int fake_create_delay_ms;
+static const char *fake_create_gate;  /* creates wait until this file is there */
 static int fake_oom_delay_ms;         /* between a command's start and its commit */
 static const char *fake_create_fails; /* the words it fails with */
 static const char *fake_create_words; /* said to all that wait */
@@ -262,6 +263,8 @@ static inline int fake_create(struct backend *b, const struct sandbox_spec *s,
 	close(log);
 	if (fake_create_delay_ms)
 		usleep((useconds_t)fake_create_delay_ms * 1000);
+	while (fake_create_gate && !io_exists(fake_create_gate))
+		usleep(2000);
 	if (fake_create_words) {
 		f->progress(f->progress_arg, BACKEND_WAITING, fake_create_words);
 		f->progress(f->progress_arg, s->name, "for this one");

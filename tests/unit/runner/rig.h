@@ -122,6 +122,7 @@ static inline int rig_setup(void **state)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	fake_create_delay_ms = fake_oom_delay_ms = 0;
 	fake_create_fails = fake_open_fails = fake_create_words = NULL;
+	fake_create_gate = NULL;
 	fake_open_delay_ms = fake_remove_delay_ms = 0;
 	fake_list_outdated = false;
 	snprintf(t->dir, sizeof(t->dir), "/tmp/runner-rig-XXXXXX");
@@ -162,6 +163,16 @@ static inline int rig_teardown(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	return 0;
 }
+
+/* Until cond holds, for what no event announces; fails the test at last. */
+#define RIG_UNTIL(cond)                                                                  \
+	do {                                                                             \
+		for (int turns_ = 0; !(cond); turns_++) {                                \
+			if (turns_ > WAIT_MS / 10)                                       \
+				fail_msg("never: %s", #cond);                            \
+			poll(NULL, 0, 10);                                               \
+		}                                                                        \
+	} while (0)
 
 /* ---- asking */
 

@@ -12,7 +12,7 @@ static void admin(struct rig *t, const char *sql)
 	char *words = NULL;
 
 	assert_int_equal(SQLITE_OK, sqlite3_open(t->db, &db));
-	sqlite3_busy_timeout(db, 5000);
+	sqlite3_busy_timeout(db, WAIT_MS);
 	if (sqlite3_exec(db, sql, NULL, NULL, &words) != SQLITE_OK)
 		fail_msg("%s", words);
 	sqlite3_close(db);
@@ -255,7 +255,7 @@ static void check_audited(struct rig *t, const char *where)
 	sqlite3_stmt *st = NULL;
 
 	assert_int_equal(SQLITE_OK, sqlite3_open(t->db, &db));
-	sqlite3_busy_timeout(db, 5000);
+	sqlite3_busy_timeout(db, WAIT_MS);
 	assert_int_equal(SQLITE_OK, sqlite3_prepare_v2(db, sql, -1, &st, NULL));
 	assert_int_equal(SQLITE_ROW, sqlite3_step(st));
 	if (sqlite3_column_int(st, 0) != 1)
@@ -264,23 +264,28 @@ static void check_audited(struct rig *t, const char *where)
 	sqlite3_close(db);
 }
 
+/* The one in use began first: its time is over before the idle one's is. */
 static void an_expired_sandbox_goes_but_not_one_in_use(void **state)
 {
 	struct rig *t = *state;
 	char busy[ID_RUN_LEN + 1], idle[ID_RUN_LEN + 1];
 	AUTO_FREE char *idle_folder = rig_folder(t, "idle", "pid");
 	AUTO_FREE char *busy_folder = rig_folder(t, "busy", "pid");
+	AUTO_FREE char *go = rig_folder(t, "busy", "workspace/go");
 
 	rig_run(t, busy,
-		"{'identifier':'busy','commands':[{'shell':'sleep 4'}],"
+		"{'identifier':'busy','commands':[{'shell':'mkfifo /workspace/go; echo; "
+		"cat /workspace/go'}],"
 		"'options':{'as_user':'root','ttl_seconds':1}}");
+	rig_wait_event(t, busy, STORE_EVENT_COMMAND_STDOUT);
 	rig_run(t, idle,
 		"{'identifier':'idle','commands':[{'argv':['true']}],"
 		"'options':{'as_user':'root','ttl_seconds':1}}");
 	rig_wait(t, idle);
-	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, busy));
-	assert_false(io_exists(idle_folder));
+	RIG_UNTIL(!io_exists(idle_folder));
 	assert_true(io_exists(busy_folder));
+	close(open(go, O_WRONLY | O_CLOEXEC));
+	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, busy));
 	check_audited(t, "actor = 'server' AND action = 'expire_sandbox' AND subject = "
 			 "'idle'");
 }
@@ -329,14 +334,31 @@ static int64_t creates(struct rig *t)
 	return stat(path, &st) < 0 ? 0 : st.st_size;
 }
 
+/* It ends when the gate is opened. */
 static void begin_slow_create(struct rig *t, char id[ID_RUN_LEN + 1])
 {
+	static char gate[100];
+
 	rig_end(t, SIGUSR1);
-	fake_create_delay_ms = 700;
+	snprintf(gate, sizeof(gate), "%s/gate", t->dir);
+	fake_create_gate = gate;
 	rig_start(t);
 	rig_run(t, id, "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
-	for (int i = 0; i < 200 && creates(t) == 0; i++)
-		poll(NULL, 0, 10);
+	RIG_UNTIL(creates(t) > 0);
+}
+
+static void open_gate(void)
+{
+	close(open(fake_create_gate, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+/* Ends the runner by that signal; the create ends after it is sent. */
+static void end_in_create(struct rig *t, int sig)
+{
+	kill(t->runner, sig);
+	open_gate();
+	waitpid(t->runner, NULL, 0);
+	close(t->life[1]);
 }
 
 static void a_runner_that_leaves_ends_its_creates_first(void **state)
@@ -345,7 +367,7 @@ static void a_runner_that_leaves_ends_its_creates_first(void **state)
 	char id[ID_RUN_LEN + 1];
 
 	begin_slow_create(t, id);
-	rig_end(t, SIGUSR1);
+	end_in_create(t, SIGUSR1);
 	rig_start(t);
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
 	assert_int_equal(1, creates(t));
@@ -358,6 +380,7 @@ static void a_runner_killed_in_a_create_is_followed_by_one_that_creates(void **s
 
 	begin_slow_create(t, id);
 	rig_end(t, SIGKILL);
+	open_gate();
 	rig_start(t);
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
 	assert_int_equal(2, creates(t));
@@ -372,8 +395,9 @@ static void a_stop_in_a_create_leaves_no_sandbox_running(void **state)
 	struct err e = ERR_INIT;
 
 	begin_slow_create(t, id);
-	rig_end(t, SIGTERM);
+	kill(t->runner, SIGTERM);
 	assert_int_equal(STORE_RUN_CANCELED, rig_wait(t, id));
+	end_in_create(t, SIGTERM);
 	assert_int_equal(0, io_read_file(pid_path, &pid, &e));
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		continue;
@@ -394,7 +418,7 @@ static void an_unknown_sandbox_is_removed_at_the_start(void **state)
 	rig_start(t);
 	rig_run(t, id, "{'identifier':'a','commands':[{'argv':['true']}]," ROOT "}");
 	rig_wait(t, id);
-	assert_false(io_exists(orphan));
+	RIG_UNTIL(!io_exists(orphan));
 }
 
 static void assert_event(const struct store_event *ev, enum store_event_type type,

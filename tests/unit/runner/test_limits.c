@@ -41,7 +41,7 @@ static void check_unlocked(struct rig *t)
 	sqlite3 *c = NULL;
 
 	assert_int_equal(SQLITE_OK, sqlite3_open(t->db, &c));
-	sqlite3_busy_timeout(c, 2000);
+	sqlite3_busy_timeout(c, WAIT_MS);
 	assert_int_equal(SQLITE_OK,
 			 sqlite3_exec(c, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL));
 	sqlite3_close(c);
@@ -92,17 +92,21 @@ static void a_run_id_of_another_tenant_makes_no_sandbox(void **state)
 
 static void one_waiting_run_too_many_is_refused(void **state)
 {
+#define LOCKED "'options':{'as_user':'root','lock_sandbox':true}"
 	static const char locked[] =
-		"{'identifier':'a','commands':[{'shell':'echo; sleep 1'}],"
-		"'options':{'as_user':'root','lock_sandbox':true}}";
+		"{'identifier':'a','commands':[{'argv':['true']}]," LOCKED "}";
 	struct rig *t = *state;
 	char first[ID_RUN_LEN + 1], id[ID_RUN_LEN + 1];
+	AUTO_FREE char *go = rig_folder(t, "a", "workspace/go");
 
-	rig_run(t, first, locked);
+	rig_run(t, first,
+		"{'identifier':'a','commands':[{'shell':'mkfifo /workspace/go; echo; "
+		"cat /workspace/go'}]," LOCKED "}");
 	rig_wait_event(t, first, STORE_EVENT_COMMAND_STDOUT);
 	rig_run(t, id, locked);
 	rig_run(t, id, locked);
 	check_refused(t, locked, "MAX_QUEUED_RUNS");
+	close(open(go, O_WRONLY | O_CLOEXEC));
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, first));
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
 }
@@ -134,17 +138,12 @@ static void old_runs_go_with_their_files_and_newer_ones_stay(void **state)
 	}
 	rig_end(t, SIGUSR1);
 	rig_start(t); /* sweeps within its first seconds */
-	for (int i = 0; i < 200 && (has_folder(t, ids[0]) || has_folder(t, ids[1])); i++)
-		poll(NULL, 0, 100);
-	assert_false(has_folder(t, ids[0]));
-	assert_false(has_folder(t, ids[1]));
+	RIG_UNTIL(!has_folder(t, ids[0]) && !has_folder(t, ids[1]));
 	assert_true(has_folder(t, ids[2]));
 	assert_true(has_folder(t, ids[3]));
 	assert_true(has_folder(t, "latest"));
 	/* Its only run is gone: nothing is left of it, not even the link. */
-	for (int i = 0; i < 100 && io_exists(others); i++)
-		poll(NULL, 0, 100);
-	assert_false(io_exists(others));
+	RIG_UNTIL(!io_exists(others));
 }
 
 /* What a program started by the runner finds open: nothing of the runner's. */

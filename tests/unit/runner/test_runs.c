@@ -41,7 +41,11 @@ static long metric(struct rig *t, const char *name)
 	return n;
 }
 
-/* Whose caller waits for its end is accepted and ended in one commit, if it is short. */
+/*
+ * Whose caller waits for its end is accepted and ended in one commit, if it is short.
+ * On a machine where nothing is that short there is nothing to see; and another commit
+ * may come in between.
+ */
 static void a_short_awaited_run_costs_one_commit(void **state)
 {
 	static const char args[] =
@@ -49,12 +53,13 @@ static void a_short_awaited_run_costs_one_commit(void **state)
 		"'options':{'as_user':'root','await_completion':true}}";
 	struct rig *t = *state;
 	char id[ID_RUN_LEN + 1];
+	int in_time = 0;
 	bool seen = false, ended;
 	json_t *answer;
 
 	rig_run(t, id, args);
 	rig_wait(t, id);
-	for (int i = 0; i < 100 && !seen; i++) { /* a busy machine may be slower */
+	for (int i = 0; i < 500 && in_time < 10 && !seen; i++) {
 		long before = metric(t, "mcp_store_commit_seconds_count ");
 
 		id_new_run(id);
@@ -62,9 +67,12 @@ static void a_short_awaited_run_costs_one_commit(void **state)
 		ended = json_is_true(json_object_get(answer, "ended"));
 		json_decref(answer);
 		assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
+		in_time += ended;
 		seen = ended &&
 		       metric(t, "mcp_store_commit_seconds_count ") == before + 1;
 	}
+	if (in_time == 0)
+		skip();
 	assert_true(seen);
 }
 
@@ -126,8 +134,6 @@ static void every_end_says_its_truth(void **state)
 		 "/nowhere cannot be entered"},
 		{"{'shell':'sleep 30','timeout_ms':100}", STORE_COMMAND_TIMED_OUT, -1, 15,
 		 "time limit of 100 ms"},
-		{"{'shell':'trap : TERM; while :; do sleep 1; done','timeout_ms':100}",
-		 STORE_COMMAND_TIMED_OUT, -1, 9, "time limit"},
 	};
 	struct rig *t = *state;
 
@@ -147,6 +153,32 @@ static void every_end_says_its_truth(void **state)
 		assert_int_equal(cases[i].exit_code, run.commands[0].exit_code);
 		assert_int_equal(cases[i].signal, run.commands[0].signal);
 	}
+}
+
+/* A shell that has not come to its trap yet ends by TERM: then it gets more time. */
+static void who_ignores_term_ends_by_kill(void **state)
+{
+	struct rig *t = *state;
+
+	for (int limit_ms = 100; limit_ms <= WAIT_MS; limit_ms *= 4) {
+		AUTO_FREE char *args = xasprintf(
+			"{'identifier':'a','commands':[{'shell':'trap : TERM; while :; "
+			"do sleep 1; done','timeout_ms':%d}]," ROOT "}",
+			limit_ms);
+		AUTO_STORE_RUN run = {0};
+		char id[ID_RUN_LEN + 1];
+
+		rig_run(t, id, args);
+		assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
+		rig_read_run(t, id, &run);
+		assert_int_equal(STORE_COMMAND_TIMED_OUT, run.commands[0].status);
+		assert_non_null(strstr(run.commands[0].reason, "time limit"));
+		assert_int_equal(-1, run.commands[0].exit_code);
+		if (run.commands[0].signal == 9)
+			return;
+		assert_int_equal(15, run.commands[0].signal);
+	}
+	fail_msg("it always ended by TERM");
 }
 
 static void a_kill_for_memory_is_told_from_the_counter(void **state)
@@ -447,6 +479,7 @@ int main(void)
 		TEST(a_failed_command_ends_the_run_and_says_why),
 		TEST(allowed_failures_and_continuing_go_on),
 		TEST(every_end_says_its_truth),
+		TEST(who_ignores_term_ends_by_kill),
 		TEST(a_kill_for_memory_is_told_from_the_counter),
 		TEST(a_script_of_megabytes_runs_whole),
 		TEST(output_is_cut_at_the_cap_between_characters),

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "runner/agentconn.h"
 
 /* What goes wrong around a run: the store, the backend, the agent, the time. */
 
@@ -17,7 +18,7 @@ static sqlite3 *admin_open(struct rig *t)
 	sqlite3 *db = NULL;
 
 	assert_int_equal(SQLITE_OK, sqlite3_open(t->db, &db));
-	sqlite3_busy_timeout(db, 5000);
+	sqlite3_busy_timeout(db, WAIT_MS);
 	return db;
 }
 
@@ -49,9 +50,7 @@ static bool is_ok(struct rig *t, const char *what)
 /* Until the status says so, looked at once in a while. */
 static void wait_until(struct rig *t, const char *what, bool ok)
 {
-	for (int i = 0; i < 200 && is_ok(t, what) != ok; i++)
-		poll(NULL, 0, 50);
-	assert_int_equal(ok, is_ok(t, what));
+	RIG_UNTIL(is_ok(t, what) == ok);
 }
 
 /* MSG_OK or MSG_ERR: it may be refused. */
@@ -125,8 +124,7 @@ static void a_full_disk_is_said_until_it_is_over(void **state)
 		assert_false(is_ok(t, "store"));
 	limit_files(t, RLIM_INFINITY);
 	wait_until(t, "store", true);
-	for (int i = 0; i < 50 && try_run(t, id) != MSG_OK; i++)
-		poll(NULL, 0, 100);
+	RIG_UNTIL(try_run(t, id) == MSG_OK);
 	assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, id));
 }
 
@@ -171,14 +169,6 @@ static void a_disk_that_is_full_meanwhile_loses_and_doubles_nothing(void **state
 	assert_int_equal('\0', *p);
 }
 
-static const char half_a_character[] =
-	"{'identifier':'a','commands':[{'shell':'printf x\\\\\\\\342\\\\\\\\202; "
-	"read x < /workspace/go; printf \\\\\\\\254y'}]," ROOT "}";
-
-/*
- * Half a character waits in the runner's memory. Two connections to one agent
- * and then another runner: it must come from the agent once more.
- */
 /*
  * The start of the second command is said to the agent before the commit that
  * fails: it must not run twice, nor be ended as one that nobody knows.
@@ -245,6 +235,14 @@ static void a_run_that_was_never_stored_is_asked_for_again_and_runs_once(void **
 	assert_string_equal("once\n", out);
 }
 
+static const char half_a_character[] =
+	"{'identifier':'a','commands':[{'shell':'printf x\\\\\\\\342\\\\\\\\202; "
+	"read x < /workspace/go; printf \\\\\\\\254y'}]," ROOT "}";
+
+/*
+ * Half a character waits in the runner's memory. Two connections to one agent
+ * and then another runner: it must come from the agent once more.
+ */
 static void half_a_character_outlives_connection_and_runner(void **state)
 {
 	struct rig *t = *state;
@@ -475,6 +473,7 @@ static void many_large_scripts_at_once_all_run(void **state)
 	AUTO_BUF log = BUF_INIT(1 << 20);
 	char ids[RUNS][ID_RUN_LEN + 1];
 	struct err e = ERR_INIT;
+	int64_t stopped_ms;
 	pid_t agent;
 
 	memset(script, '#', FILLER);
@@ -482,6 +481,7 @@ static void many_large_scripts_at_once_all_run(void **state)
 	rig_run(t, ids[0], TRUE);
 	rig_wait(t, ids[0]);
 	agent = agent_of(t, "a");
+	stopped_ms = clock_mono_ms();
 	kill(agent, SIGSTOP);
 	for (size_t i = 0; i < RUNS; i++) {
 		id_new_run(ids[i]);
@@ -493,10 +493,13 @@ static void many_large_scripts_at_once_all_run(void **state)
 					  "options", "as_user", "root")));
 	}
 	kill(agent, SIGCONT);
+	stopped_ms = clock_mono_ms() - stopped_ms;
 	for (size_t i = 0; i < RUNS; i++)
 		assert_int_equal(STORE_RUN_COMPLETED, rig_wait(t, ids[i]));
 	assert_int_equal(0, io_read_file(log_path, &log, &e));
-	assert_null(strstr(log.p, "connecting again"));
+	/* On a very slow machine its silence alone was too long. */
+	if (stopped_ms < AGENTCONN_SILENCE_MS / 2)
+		assert_null(strstr(log.p, "connecting again"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
