@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/str.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct str str_of(const char *s)
@@ -67,6 +68,13 @@ bool str_list_has(const char *list, const char *word)
 		if (str_eq(str_trim(item), word))
 			return true;
 	return false;
+}
+
+const char *str_count(char dst[static STR_COUNT_SIZE], long long n, const char *one,
+		      const char *many)
+{
+	snprintf(dst, STR_COUNT_SIZE, "%lld %s", n, n == 1 ? one : many);
+	return dst;
 }
 
 bool str_same_secret(struct str a, struct str b)

@@ -27,6 +27,11 @@ bool str_ends(const char *s, const char *suffix);
 /* True if the comma list has the word (blanks around words do not count). */
 bool str_list_has(const char *list, const char *word);
 
+/* A number of things in words into dst, which is returned: "1 byte", "2 bytes". */
+enum { STR_COUNT_SIZE = 64 };
+const char *str_count(char dst[static STR_COUNT_SIZE], long long n, const char *one,
+		      const char *many);
+
 /* Compares secrets: time depends on the lengths only. */
 bool str_same_secret(struct str a, struct str b);
 

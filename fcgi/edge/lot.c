@@ -136,7 +136,8 @@ int lot_take_place(struct lot *lot, struct err *e)
 		return 0;
 	atomic_fetch_sub(&lot->taken, 1);
 	return err_set(e, ERR_BUSY,
-		       "all %lld places for waiting requests are taken; try again later",
+		       "all places for waiting requests (%lld) are taken; try again "
+		       "later",
 		       (long long)lot->max);
 }
 

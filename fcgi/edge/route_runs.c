@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "edge/lot.h"
 #include "edge/query.h"
 #include "edge/sender.h"
@@ -151,6 +152,7 @@ static int parse_stream(struct str name, enum store_stream *ret, struct err *e)
 static int find_output(struct worker *w, const struct http *h, const char *run_id,
 		       struct store_output_query *q, int64_t *ret_total, struct err *e)
 {
+	char count[STR_COUNT_SIZE];
 	AUTO_STORE_RUN run = {0};
 	struct err odd = ERR_INIT; /* no number: no command either */
 	char number[NUMBER_MAX];
@@ -171,7 +173,8 @@ static int find_output(struct worker *w, const struct http *h, const char *run_i
 		*ret_total = store_command_ended(c->status) ? c->stored[q->stream] : -1;
 		return 0;
 	}
-	return err_set(e, ERR_NOT_FOUND, "the run has %zu commands", run.ncommands);
+	return err_set(e, ERR_NOT_FOUND, "the run has only %s",
+		       str_count(count, (long long)run.ncommands, "command", "commands"));
 }
 
 void route_output(struct worker *w, struct http *h)

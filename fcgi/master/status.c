@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "conf/conf.h"
 #include "master/datadir.h"
 #include "store/reader.h"
@@ -23,11 +24,12 @@ static int print_sandboxes(struct store_reader *r, FILE *f, struct err *e)
 {
 	AUTO_STORE_SANDBOXES l = {0};
 	struct store_counts n = {0};
-	char t[CLOCK_RFC3339_SIZE];
+	char t[CLOCK_RFC3339_SIZE], count[STR_COUNT_SIZE];
 
 	if (store_read_sandboxes(r, NULL, &l, e) < 0 || store_read_counts(r, &n, e) < 0)
 		return -1;
-	fprintf(f, "\n%zu sandboxes, %" PRId64 " more stand ready\n", l.n, n.warm);
+	fprintf(f, "\n%s, %" PRId64 " more in the warm pool\n",
+		str_count(count, (long long)l.n, "sandbox", "sandboxes"), n.warm);
 	for (size_t i = 0; i < l.n; i++)
 		fprintf(f, "  %-9s until %-24s %s (%s)\n",
 			store_sandbox_state_name(l.v[i].state),

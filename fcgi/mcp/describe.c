@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "base/utf8.h"
 #include "mcp/extra.h"
 #include "mcp/schemas.h"
@@ -18,22 +19,28 @@ enum { TEXT_MAX = 64 * 1024 };
 static void add_run_text(struct buf *b, const struct conf *c)
 {
 	bool net = strcmp(c->network_mode, "none") != 0;
+	char count[STR_COUNT_SIZE];
 
-	buf_printf(
-		b,
-		"Run commands in a private Linux sandbox. The identifier names the "
-		"sandbox: made at first use and kept, so installed packages and files "
-		"are there in the next call. Commands run in order, each in a new "
-		"shell, so cd and exports do not carry over. Put files for the user in "
-		"/artifacts: they are offered as downloads when the run ends. Set "
-		"options.await_completion to get exit codes and output in the answer; "
-		"else go on with get_run. Limits: %g CPU, %" PRId64
-		" MiB memory, %" PRId64 " processes, %" PRId64
-		" s per command unless timeout_ms says more, "
-		"network %s, sandbox removed after %" PRId64 " s without use.",
-		c->default_cpu_cores, c->default_memory_mb, c->default_pids,
-		c->default_command_timeout_ms / 1000, net ? "public addresses" : "off",
-		c->default_ttl_s);
+	buf_puts(b,
+		 "Run commands in a private Linux sandbox. The identifier names the "
+		 "sandbox: made at first use and kept, so installed packages and files "
+		 "are there in the next call. Commands run in order, each in a new "
+		 "shell, so cd and exports do not carry over. Put files for the user in "
+		 "/artifacts: they are offered as downloads when the run ends. Set "
+		 "options.await_completion to get exit codes and output in the answer; "
+		 "else go on with get_run. Limits: ");
+	if (c->default_cpu_cores > 0)
+		buf_printf(b, "%g CPU, ", c->default_cpu_cores);
+	if (c->default_memory_mb > 0)
+		buf_printf(b, "%" PRId64 " MiB memory, ", c->default_memory_mb);
+	if (c->default_pids > 0)
+		buf_printf(b, "%s, ",
+			   str_count(count, c->default_pids, "process", "processes"));
+	buf_printf(b,
+		   "%g s per command unless timeout_ms says more, network %s, sandbox "
+		   "removed after %" PRId64 " s without use.",
+		   (double)c->default_command_timeout_ms / 1000,
+		   net ? "public addresses" : "off", c->default_ttl_s);
 }
 
 #define HINTS(reads, destroys, repeats, open)                                            \

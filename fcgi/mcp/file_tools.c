@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "base/utf8.h"
 #include "mcp/content.h"
 #include "mcp/cursor.h"
@@ -104,12 +105,14 @@ static json_t *bytes_item(const struct shown *s)
 static void add_note(const struct shown *s, json_t *content)
 {
 	AUTO_BUF b = BUF_INIT(NOTE_MAX);
+	char count[STR_COUNT_SIZE];
 	int64_t end = s->from + (int64_t)s->n;
 
 	if (s->size == 0)
 		buf_puts(&b, "(the file is empty)");
 	else if (s->n == 0)
-		buf_printf(&b, "(the file has only %" PRId64 " bytes)", s->size);
+		buf_printf(&b, "(the file has only %s)",
+			   str_count(count, s->size, "byte", "bytes"));
 	else if (s->from > 0 || end < s->size)
 		buf_printf(&b, "(bytes %" PRId64 " to %" PRId64 " of %" PRId64 "%s)",
 			   s->from, end, s->size, end < s->size ? "" : ", the end");
@@ -158,10 +161,11 @@ enum mcp_next write_file_accepted(struct mcp_call *c, const struct mcp_reads *r,
 	AUTO_JSON *structured =
 		json_must(json_pack("{s:s, s:I}", "path", text_at(ok, "path"), "size",
 				    (json_int_t)int_at(ok, "size")));
+	char count[STR_COUNT_SIZE];
 
 	(void)r;
-	buf_printf(&words, "written: %s (%" PRId64 " bytes)", text_at(ok, "path"),
-		   int_at(ok, "size"));
+	buf_printf(&words, "written: %s (%s)", text_at(ok, "path"),
+		   str_count(count, int_at(ok, "size"), "byte", "bytes"));
 	return tool_answer_briefly(c, words.p, structured);
 }
 
@@ -203,12 +207,13 @@ enum mcp_next list_files_accepted(struct mcp_call *c, const struct mcp_reads *r,
 		json_pack("{s:s, s:o, s:I}", "path", text_at(ok, "path"), "entries", list,
 			  "total", (json_int_t)int_at(ok, "total")));
 	const char *last = NULL;
+	char count[STR_COUNT_SIZE];
 	size_t i;
 
 	(void)r;
-	buf_printf(&words, "%s: %s%" PRId64 " entries\n", text_at(ok, "path"),
+	buf_printf(&words, "%s: %s%s\n", text_at(ok, "path"),
 		   json_is_true(json_object_get(ok, "cut")) ? "more than " : "",
-		   int_at(ok, "total"));
+		   str_count(count, int_at(ok, "total"), "entry", "entries"));
 	json_array_foreach(entries, i, entry) {
 		add_entry_words(&words, entry);
 		json_array_append_new(list, entry_out(entry));
@@ -241,6 +246,7 @@ enum mcp_next list_sandboxes_begin(struct mcp_call *c, const struct mcp_reads *r
 	AUTO_JSON *list = NULL;
 	AUTO_JSON *structured = NULL;
 	struct err e = ERR_INIT;
+	char count[STR_COUNT_SIZE];
 	const json_t *s;
 	size_t i;
 
@@ -256,7 +262,9 @@ enum mcp_next list_sandboxes_begin(struct mcp_call *c, const struct mcp_reads *r
 			cursor_make(text_at(json_array_get(list, SANDBOXES_PAGE - 1),
 					    "identifier")));
 	}
-	buf_printf(&words, "%zu sandboxes%s\n", json_array_size(list),
+	buf_printf(&words, "%s%s\n",
+		   str_count(count, (long long)json_array_size(list), "sandbox",
+			     "sandboxes"),
 		   json_object_get(structured, "next_cursor") ? ", and more" : "");
 	json_array_foreach(list, i, s)
 		buf_printf(&words, "- %s: %s, until %s\n", text_at(s, "identifier"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "mcp/modern.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/auto.h"
@@ -12,6 +13,8 @@
 #include "mcp/methods.h"
 
 enum { NAME_MAX_BYTES = 64 * 1024 };
+
+static const char VERSION_PATH[] = "params._meta[\"" MODERN_META "protocolVersion\"]";
 
 static const json_t *meta_of(const json_t *doc)
 {
@@ -64,16 +67,24 @@ static bool says(const char *header, const char *body)
 	       memcmp(plain.p, body, plain.len) == 0;
 }
 
+/* A header, and what of the body it repeats: a path in words, for who has to mend it. */
+struct mirror {
+	const char *name, *header;
+	const char *path, *body;
+};
+
 /* -1: answered. A body without the value is that value's own error, later. */
-static int check_header(struct mcp_call *c, const char *name, const char *header,
-			const char *body)
+static int check_header(struct mcp_call *c, const struct mirror *m)
 {
-	if (!header)
-		call_fault(c, 400, RPC_HEADER_MISMATCH, "the header %s is missing", name);
-	else if (body && !says(header, body))
+	if (!m->header)
 		call_fault(c, 400, RPC_HEADER_MISMATCH,
-			   "the header %s says %.100s, the body %.100s", name, header,
-			   body);
+			   "the header %s is missing; it repeats %s", m->name, m->path);
+	else if (m->body && !says(m->header, m->body))
+		call_fault(
+			c, 400, RPC_HEADER_MISMATCH,
+			"the header %s (%.100s) must say the same as %s (%.100s); what "
+			"is no plain ASCII goes as =?base64?...?=",
+			m->name, m->header, m->path, m->body);
 	else
 		return 0;
 	return -1;
@@ -106,11 +117,14 @@ static int check_version(struct mcp_call *c, const char *stated)
 static int check_name(struct mcp_call *c, const struct mcp_http *in)
 {
 	const struct method *m = method_find(MCP_MODERN, c->msg.method);
+	char path[64];
 
 	if (!m || !m->name_param)
 		return 0;
-	return check_header(c, "Mcp-Name", in->name,
-			    json_get_string(c->msg.params, m->name_param));
+	snprintf(path, sizeof(path), "params.%s", m->name_param);
+	return check_header(
+		c, &(struct mirror){"Mcp-Name", in->name, path,
+				    json_get_string(c->msg.params, m->name_param)});
 }
 
 /* -1: answered. */
@@ -137,9 +151,12 @@ static int check_identifier(struct mcp_call *c, const struct mcp_http *in)
 	    (!body && !in->identifier))
 		return 0;
 	if (body)
-		return check_header(c, "Mcp-Param-Identifier", in->identifier, body);
+		return check_header(
+			c, &(struct mirror){"Mcp-Param-Identifier", in->identifier,
+					    "params.arguments.identifier", body});
 	call_fault(c, 400, RPC_HEADER_MISMATCH,
-		   "the header Mcp-Param-Identifier says %.100s, the body nothing",
+		   "the header Mcp-Param-Identifier (%.100s) repeats "
+		   "params.arguments.identifier, which is missing or no text",
 		   in->identifier);
 	return -1;
 }
@@ -165,7 +182,9 @@ int modern_open(struct mcp_call *c, const struct mcp_http *in)
 			       ? -1
 			       : missing(c, "protocolVersion");
 	if ((!in->is_stdio &&
-	     check_header(c, "MCP-Protocol-Version", in->protocol_version, stated) < 0) ||
+	     check_header(c,
+			  &(struct mirror){"MCP-Protocol-Version", in->protocol_version,
+					   VERSION_PATH, stated}) < 0) ||
 	    check_version(c, stated) < 0)
 		return -1;
 	c->capabilities = json_object_get(meta, MODERN_META "clientCapabilities");
@@ -175,7 +194,8 @@ int modern_open(struct mcp_call *c, const struct mcp_http *in)
 		return -1;
 	if (in->is_stdio)
 		return 0;
-	if (check_header(c, "Mcp-Method", in->method, c->msg.method) < 0)
+	if (check_header(c, &(struct mirror){"Mcp-Method", in->method, "method",
+					     c->msg.method}) < 0)
 		return -1;
 	return check_name(c, in) < 0 ? -1 : check_identifier(c, in);
 }

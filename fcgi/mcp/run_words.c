@@ -180,7 +180,7 @@ static void add_stream(struct buf *b, const json_t *c, const char *name, size_t 
 	const json_t *text = json_object_get(c, name);
 	size_t n = json_string_length(text);
 	struct cut cut = cut_middle(n, max);
-	char key[32];
+	char key[32], count[STR_COUNT_SIZE];
 	int64_t bytes, kept;
 	bool whole;
 
@@ -194,8 +194,8 @@ static void add_stream(struct buf *b, const json_t *c, const char *name, size_t 
 	whole = cut.tail == 0 && !json_is_true(json_object_get(c, key));
 	snprintf(key, sizeof(key), "%s_url", name);
 	if (is_binary(json_string_value(text), n)) {
-		buf_printf(b, "%s: %" PRId64 " bytes that are no text: %s\n", name, bytes,
-			   text_at(c, key));
+		buf_printf(b, "%s: %s, no text: %s\n", name,
+			   str_count(count, bytes, "byte", "bytes"), text_at(c, key));
 		return;
 	}
 	if (whole)
@@ -252,6 +252,7 @@ static void add_artifacts(struct buf *b, const json_t *run)
 {
 	const json_t *list = json_object_get(run, "artifacts");
 	int64_t total = int_at(run, "artifacts_total");
+	char count[STR_COUNT_SIZE];
 	const json_t *a;
 	size_t i;
 
@@ -260,8 +261,9 @@ static void add_artifacts(struct buf *b, const json_t *run)
 	json_array_foreach(list, i, a) {
 		if (i == ARTIFACTS_MAX)
 			break;
-		buf_printf(b, "- %s (%" PRId64 " bytes) %s\n", text_at(a, "path"),
-			   int_at(a, "size"), text_at(a, "url"));
+		buf_printf(b, "- %s (%s) %s\n", text_at(a, "path"),
+			   str_count(count, int_at(a, "size"), "byte", "bytes"),
+			   text_at(a, "url"));
 	}
 	if (total > (int64_t)i)
 		buf_printf(b, "- and %" PRId64 " more, see status_url\n",

@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "base/utf8.h"
 #include "mcp/cut.h"
 #include "mcp/jsonrpc.h"
@@ -114,11 +115,13 @@ static json_t *shell_echo(const char *shell, size_t max)
 {
 	size_t n = shell ? strlen(shell) : 0;
 	AUTO_BUF b = BUF_INIT(max + MARK_MAX);
+	char count[STR_COUNT_SIZE];
 
 	if (!shell || max == 0 || n <= max)
 		return text_or_null(shell);
 	buf_add(&b, shell, max - utf8_incomplete_tail(shell, max));
-	buf_printf(&b, "[... %zu bytes left out ...]", n - max);
+	buf_printf(&b, "[... %s left out ...]",
+		   str_count(count, (long long)(n - max), "byte", "bytes"));
 	return rpc_text(b.p, b.len);
 }
 
@@ -157,6 +160,7 @@ static int read_cut(struct builder *b, struct store_output_query *q, size_t stor
 		    struct cut cut, struct buf *out, struct err *e)
 {
 	AUTO_BUF tail = BUF_INIT(cut.tail + 1);
+	char count[STR_COUNT_SIZE];
 	size_t skip;
 
 	q->max = cut.head;
@@ -168,8 +172,9 @@ static int read_cut(struct builder *b, struct store_output_query *q, size_t stor
 	if (read_part(b, q, &tail, e) < 0)
 		return -1;
 	skip = cut_partial_start(tail.p, tail.len);
-	buf_printf(out, "\n[... %zu bytes left out ...]\n",
-		   stored - out->len - (tail.len - skip));
+	buf_printf(out, "\n[... %s left out ...]\n",
+		   str_count(count, (long long)(stored - out->len - (tail.len - skip)),
+			     "byte", "bytes"));
 	buf_add(out, tail.p + skip, tail.len - skip);
 	return 0;
 }

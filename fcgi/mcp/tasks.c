@@ -78,7 +78,7 @@ static json_t *message_of(const json_t *run)
 		return NULL; /* of a list */
 	json_array_foreach(commands, i, command)
 		done += json_is_string(json_object_get(command, "ended_at"));
-	snprintf(words, sizeof(words), "%zu of %zu commands have ended", done,
+	snprintf(words, sizeof(words), "commands that have ended: %zu of %zu", done,
 		 json_array_size(commands));
 	return json_string(words);
 }

@@ -382,7 +382,7 @@ static void load_runs(struct runner *r)
 	for (size_t i = 0; i < rows.n; i++)
 		runs_restore(r, &rows.v[i]);
 	if (rows.n > 0)
-		log_info("%zu unfinished runs are taken up", rows.n);
+		log_info("unfinished runs that are taken up: %zu", rows.n);
 }
 
 void recovery_begin(struct runner *r)

@@ -108,7 +108,7 @@ static int check_room(struct runner *r, const char *tenant, struct err *e)
 	    (int64_t)runs_count(r, tenant, STORE_RUN_QUEUED) < r->conf->max_queued_runs)
 		return 0;
 	return err_set(e, ERR_LIMIT,
-		       "%lld runs are waiting, as many as MAX_QUEUED_RUNS allows; wait "
+		       "as many runs are waiting as MAX_QUEUED_RUNS allows (%lld); wait "
 		       "until some have ended",
 		       (long long)r->conf->max_queued_runs);
 }

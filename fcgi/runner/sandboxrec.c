@@ -92,7 +92,7 @@ int sandbox_get(struct runner *r, const char *tenant, const char *identifier,
 	if (!sb && (int64_t)r->nsandboxes >= r->conf->max_active_sandboxes)
 		return err_set(
 			e, ERR_LIMIT,
-			"there are %zu sandboxes, as many as MAX_SANDBOXES allows; "
+			"there are as many sandboxes as MAX_SANDBOXES allows (%zu); "
 			"delete one that is not needed (delete_sandbox), or wait "
 			"until one expires",
 			r->nsandboxes);

@@ -33,6 +33,16 @@ static void trimming_takes_blanks_from_both_ends(void **state)
 	assert_true(str_eq(str_trim(str_of(" \n")), ""));
 }
 
+static void one_thing_is_not_many(void **state)
+{
+	char count[STR_COUNT_SIZE];
+
+	(void)state;
+	assert_string_equal(str_count(count, 0, "box", "boxes"), "0 boxes");
+	assert_string_equal(str_count(count, 1, "box", "boxes"), "1 box");
+	assert_string_equal(str_count(count, 2, "box", "boxes"), "2 boxes");
+}
+
 static void lists_hold_whole_words(void **state)
 {
 	(void)state;
@@ -77,6 +87,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cutting_gives_every_part_once),
 		cmocka_unit_test(trimming_takes_blanks_from_both_ends),
+		cmocka_unit_test(one_thing_is_not_many),
 		cmocka_unit_test(lists_hold_whole_words),
 		cmocka_unit_test(prefixes_and_suffixes),
 		cmocka_unit_test(secrets_compare_by_content),

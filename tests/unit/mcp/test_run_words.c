@@ -46,7 +46,7 @@ static const struct {
 	{"{'state':'completed','commands':[{'state':'completed','exit_code':0,"
 	 "'stdout':'\\u0001\\ufffdab\\u0002\\ufffd','stdout_bytes':6,'stdout_url':'/"
 	 "u'}]}",
-	 "completed: exit code 0\nstdout: 6 bytes that are no text: /u\n"},
+	 "completed: exit code 0\nstdout: 6 bytes, no text: /u\n"},
 	{"{'state':'canceled','error':'the sandbox was deleted',"
 	 "'commands':[{'state':'canceled'}]}",
 	 "canceled\nthe sandbox was deleted\n"},
@@ -71,11 +71,11 @@ static const struct {
 	 "1 background process of it still runs\nstderr:\nno\n"
 	 "commands[2] x: not run\n"},
 	{"{'state':'completed','commands':[{'state':'completed','exit_code':0}],"
-	 "'artifacts':[{'path':'a','size':3,'url':'/artifacts/i/r/"
+	 "'artifacts':[{'path':'a','size':1,'url':'/artifacts/i/r/"
 	 "a'}],'artifacts_total':2,"
 	 "'artifacts_skipped':[{'path':'l','reason':'a symbolic link'}],"
 	 "'artifacts_skipped_total':1,'artifacts_error':'too many'}",
-	 "completed: exit code 0\nartifacts (2):\n- a (3 bytes) /artifacts/i/r/a\n"
+	 "completed: exit code 0\nartifacts (2):\n- a (1 byte) /artifacts/i/r/a\n"
 	 "- and 1 more, see status_url\nartifacts skipped (1):\n- l: a symbolic link\n"
 	 "artifacts: too many\n"},
 	{"{'state':'completed','commands':[{'state':'completed','exit_code':0,"

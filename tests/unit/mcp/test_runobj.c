@@ -273,7 +273,7 @@ static void what_the_words_leave_out_has_its_url(void **state)
 	assert_null(json_object_get(json_array_get(at(v, "commands"), 0), "stdout_url"));
 	assert_non_null(strstr(words.p, "stdout (not all of 30000 bytes; whole: "
 					"/mcp/runs/run_0123/commands/1/stdout):\n"));
-	assert_non_null(strstr(words.p, "stderr: 3 bytes that are no text: "
+	assert_non_null(strstr(words.p, "stderr: 3 bytes, no text: "
 					"/mcp/runs/run_0123/commands/1/stderr\n"));
 }
 
