@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend/agentfile.h"
@@ -37,18 +39,43 @@ static bool has_sys_admin(void)
 	return syscall(SYS_capget, &h, d) == 0 && d[0].effective & (1U << CAP_SYS_ADMIN);
 }
 
-/* How many may be made; none where an administrator switched them off. */
+/* Makes one in a child. 0, or the errno of what stands in the way. */
+static int try_user_namespace(void)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid < 0)
+		return errno;
+	if (pid == 0)
+		_exit(unshare(CLONE_NEWUSER) < 0 ? errno : 0);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+}
+
+/* The runtime's own words for it would be "can't get final child's PID". */
 static int check_user_namespaces(struct err *e)
 {
-	AUTO_BUF text = BUF_INIT(64);
-	struct err none = ERR_INIT;
-
-	if (io_read_file("/proc/sys/user/max_user_namespaces", &text, &none) < 0 ||
-	    strcmp(text.p, "0\n") != 0)
+	switch (errno = try_user_namespace()) {
+	case 0:
 		return 0;
-	return err_set(e, ERR_BACKEND,
-		       "user namespaces are switched off on this machine, and every "
-		       "sandbox needs one: sysctl -w user.max_user_namespaces=10000");
+	case ENOSPC:
+		return err_set(e, ERR_BACKEND,
+			       "user namespaces are switched off on this machine, and "
+			       "every sandbox needs one: sysctl -w "
+			       "user.max_user_namespaces=10000");
+	case EPERM:
+		return err_set(e, ERR_BACKEND,
+			       "the kernel forbids this server to make user namespaces, "
+			       "though it is root, and every sandbox needs one: it does "
+			       "so inside a chroot (use pivot_root or a container "
+			       "instead) and under the seccomp or AppArmor policy of a "
+			       "container (docker run --privileged)");
+	default:
+		return err_sys(e, "make a user namespace, which every sandbox needs");
+	}
 }
 
 static int check_host(const struct conf *c, struct err *e)

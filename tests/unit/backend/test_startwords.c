@@ -44,6 +44,14 @@ static int put(const char *path, const char *text, mode_t mode)
 	return io_write_file_atomic(path, text, strlen(text), mode, &e);
 }
 
+static int write_to(const char *path, const char *text)
+{
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+	struct err e = ERR_INIT;
+
+	return fd < 0 ? -1 : io_write_all(fd, text, strlen(text), &e);
+}
+
 static int control_groups_are_read_only(void)
 {
 	AUTO_BUF text = BUF_INIT(8 << 20);
@@ -71,13 +79,19 @@ static int no_right_to_mount(void)
 	return (int)syscall(SYS_capset, &h, d);
 }
 
+/* A namespace of its own, in which the limit is not the machine's. */
 static int no_user_namespaces(void)
 {
-	AUTO_FREE char *zero = xasprintf("%s/zero", f.conf.data_dir);
+	return unshare(CLONE_NEWUSER) | write_to("/proc/self/uid_map", "0 0 1") |
+	       write_to("/proc/sys/user/max_user_namespaces", "0");
+}
 
-	if (put(zero, "0\n", 0644) < 0)
-		return -1;
-	return mount(zero, "/proc/sys/user/max_user_namespaces", NULL, MS_BIND, NULL);
+static int in_a_chroot(void)
+{
+	AUTO_FREE char *root = xasprintf("%s/root", f.conf.data_dir);
+
+	return mkdir(root, 0755) | mount("/", root, NULL, MS_BIND | MS_REC, NULL) |
+	       chroot(root) | chdir("/");
 }
 
 static int no_runtime(void)
@@ -111,6 +125,7 @@ static const struct {
 	{control_groups_are_read_only, "is mounted read-only, but each sandbox needs a"},
 	{no_right_to_mount, "CAP_SYS_ADMIN"},
 	{no_user_namespaces, "sysctl -w user.max_user_namespaces="},
+	{in_a_chroot, "inside a chroot"},
 	{no_runtime, "install the package runc"},
 	{a_runtime_that_fails, "no luck"},
 	{no_uplink, "needs `pasta`: install the package passt"},
