@@ -130,7 +130,7 @@ int arg_object(struct arg a, const json_t **ret, struct err *e)
 	return 0;
 }
 
-static bool is_listed(const char *key, const char *const *names)
+bool arg_is_one_of(const char *key, const char *const *names)
 {
 	for (; *names; names++)
 		if (strcmp(*names, key) == 0)
@@ -138,22 +138,28 @@ static bool is_listed(const char *key, const char *const *names)
 	return false;
 }
 
-int arg_only(const json_t *obj, const char *path, const char *const *names, struct err *e)
+const char *arg_unknown(const json_t *obj, const char *const *names)
 {
-	AUTO_BUF known = BUF_INIT(400);
-	char name[ARG_NAME_SIZE];
 	const char *key;
 	json_t *v;
-	size_t i;
 
 	json_object_foreach((json_t *)(uintptr_t)obj, key, v) {
-		if (is_listed(key, names))
-			continue;
-		for (i = 0; names[i]; i++)
-			buf_printf(&known, "%s%s", i ? ", " : "", names[i]);
-		return err_set(e, ERR_INVALID,
-			       "%s is not known here; what can be sent: %s",
-			       arg_name((struct arg){obj, path, key}, name), known.p);
+		if (!arg_is_one_of(key, names))
+			return key;
 	}
-	return 0;
+	return NULL;
+}
+
+int arg_only(const json_t *obj, const char *path, const char *const *names, struct err *e)
+{
+	const char *key = arg_unknown(obj, names);
+	AUTO_BUF known = BUF_INIT(400);
+	char name[ARG_NAME_SIZE];
+
+	if (!key)
+		return 0;
+	for (size_t i = 0; names[i]; i++)
+		buf_printf(&known, "%s%s", i ? ", " : "", names[i]);
+	return err_set(e, ERR_INVALID, "%s is not known here; what can be sent: %s",
+		       arg_name((struct arg){obj, path, key}, name), known.p);
 }

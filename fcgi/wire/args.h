@@ -40,7 +40,13 @@ int arg_object(struct arg a, const json_t **ret, struct err *e);
 /* The text of v, or a failure that says what v is instead. */
 int arg_text(const json_t *v, const char *name, const char **ret, struct err *e);
 
-/* Refuses members that are not in the NULL-terminated list of names. */
+/* Is it one of the NULL-terminated list of names? */
+bool arg_is_one_of(const char *key, const char *const *names);
+
+/* The first member of obj that is none of the names, borrowed; NULL: all are. */
+const char *arg_unknown(const json_t *obj, const char *const *names);
+
+/* Refuses a member that is none of the names. */
 int arg_only(const json_t *obj, const char *path, const char *const *names,
 	     struct err *e);
 

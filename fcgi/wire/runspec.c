@@ -27,6 +27,38 @@ enum {
 	EXEC_BYTES_MAX = 2 * 1024 * 1024 - 64 * 1024,
 };
 
+static const char *const of_run[] = {"identifier", "commands", "options", NULL};
+static const char *const of_options[] = {
+	"ttl_seconds",      "default_cwd",       "default_env",
+	"as_user",          "continue_on_error", "lock_sandbox",
+	"await_completion", "await_timeout_ms",  NULL};
+static const char *const of_command[] = {"shell",         "argv",       "cwd",
+					 "env",           "stdin",      "timeout_ms",
+					 "allow_failure", "background", NULL};
+static const struct {
+	const char *const *names;
+	const char *words;
+} places[] = {
+	{of_run, "beside identifier"},
+	{of_options, "in options"},
+	{of_command, "in each of commands"},
+};
+
+/* What is right, but in the wrong place, is told where it belongs. */
+static int known_only(const json_t *obj, const char *path, const char *const *names,
+		      struct err *e)
+{
+	const char *key = arg_unknown(obj, names);
+	char name[ARG_NAME_SIZE];
+
+	for (size_t i = 0; key && i < sizeof places / sizeof places[0]; i++)
+		if (arg_is_one_of(key, places[i].names))
+			return err_set(e, ERR_INVALID, "%s is not known here; send %s %s",
+				       arg_name((struct arg){obj, path, key}, name), key,
+				       places[i].words);
+	return arg_only(obj, path, names, e);
+}
+
 void runspec_background_id(const char *run_id, size_t index,
 			   char out[static ID_RUN_LEN + 1])
 {
@@ -305,10 +337,6 @@ static int check_exec_bytes(const struct command_spec *c, const char *path, stru
 static int take_command(const json_t *cmd, const char *path, struct defaults *d,
 			struct command_spec *c, struct err *e)
 {
-	static const char *const known[] = {"shell",         "argv",       "cwd",
-					    "env",           "stdin",      "timeout_ms",
-					    "allow_failure", "background", NULL};
-
 	if (json_is_string(cmd))
 		return err_set(e, ERR_INVALID,
 			       "%s must be an object, not a string; send {\"shell\": "
@@ -317,8 +345,9 @@ static int take_command(const json_t *cmd, const char *path, struct defaults *d,
 	if (!json_is_object(cmd))
 		return err_set(e, ERR_INVALID, "%s must be an object, not %s", path,
 			       arg_type_name(cmd));
-	if (arg_only(cmd, path, known, e) < 0 || take_program(cmd, path, c, e) < 0 ||
-	    take_cwd(cmd, path, d, c, e) < 0 || take_manner(cmd, path, d, c, e) < 0)
+	if (known_only(cmd, path, of_command, e) < 0 ||
+	    take_program(cmd, path, c, e) < 0 || take_cwd(cmd, path, d, c, e) < 0 ||
+	    take_manner(cmd, path, d, c, e) < 0)
 		return -1;
 	if (take_env(cmd, path, d, c, e) < 0)
 		return -1;
@@ -406,10 +435,6 @@ static int take_switches(const json_t *opt, struct run_spec *s, struct err *e)
 static int take_options(const json_t *args, const struct runspec_limits *lim,
 			struct defaults *d, struct run_spec *s, struct err *e)
 {
-	static const char *const known[] = {
-		"ttl_seconds",      "default_cwd",       "default_env",
-		"as_user",          "continue_on_error", "lock_sandbox",
-		"await_completion", "await_timeout_ms",  NULL};
 	const json_t *opt;
 
 	s->ttl_s = lim->default_ttl_s;
@@ -417,7 +442,7 @@ static int take_options(const json_t *args, const struct runspec_limits *lim,
 	s->await_timeout_ms = lim->default_await_timeout_ms;
 	if (arg_object((struct arg){args, "", "options"}, &opt, e) < 0)
 		return -1;
-	if (arg_only(opt, "options", known, e) < 0 ||
+	if (known_only(opt, "options", of_options, e) < 0 ||
 	    arg_int((struct arg){opt, "options", "ttl_seconds"}, 1, lim->max_ttl_s,
 		    &s->ttl_s, e) < 0 ||
 	    arg_int((struct arg){opt, "options", "await_timeout_ms"}, 1, TIMEOUT_MAX_MS,
@@ -430,14 +455,13 @@ static int take_options(const json_t *args, const struct runspec_limits *lim,
 int runspec_parse(const json_t *args, const struct runspec_limits *lim,
 		  struct run_spec *ret, struct err *e)
 {
-	static const char *const known[] = {"identifier", "commands", "options", NULL};
 	AUTO_RUNSPEC s = {.identifier = NULL};
 	__attribute__((cleanup(defaults_release))) struct defaults d = {
 		.cwd = "/workspace", .timeout_ms = lim->default_timeout_ms};
 
 	if (!json_is_object(args))
 		return err_set(e, ERR_INVALID, "the arguments must be an object");
-	if (arg_only(args, "", known, e) < 0 ||
+	if (known_only(args, "", of_run, e) < 0 ||
 	    identifier_take(args, &s.identifier, e) < 0 ||
 	    take_options(args, lim, &d, &s, e) < 0 ||
 	    take_commands(args, lim, &d, &s, e) < 0)

@@ -407,10 +407,40 @@ static void references_take_an_identifier_and_a_ttl(void **state)
 			    "options is not known here; what can be sent: identifier");
 }
 
+static void what_is_in_the_wrong_place_is_told_where_it_belongs(void **state)
+{
+	static const struct {
+		const char *args, *words;
+	} wrong[] = {
+		{"{\"identifier\":\"i\",\"as_user\":\"root\",\"commands\":[]}",
+		 "as_user is not known here; send as_user in options"},
+		{"{\"identifier\":\"i\",\"commands\":[{\"shell\":\"x\","
+		 "\"await_completion\":true}]}",
+		 "commands[0].await_completion is not known here; send "
+		 "await_completion in options"},
+		{"{\"identifier\":\"i\",\"commands\":[],\"options\":{\"cwd\":\"/\"}}",
+		 "options.cwd is not known here; send cwd in each of commands"},
+		{"{\"identifier\":\"i\",\"commands\":[],\"user\":\"root\"}",
+		 "user is not known here; what can be sent: identifier, commands, "
+		 "options"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		AUTO_JSON *args = json(wrong[i].args);
+		struct run_spec s = {0};
+		struct err e = ERR_INIT;
+
+		assert_int_equal(runspec_parse(args, &lim, &s, &e), -1);
+		assert_string_equal(e.msg, wrong[i].words);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_defaults_are_filled_in),
+		cmocka_unit_test(what_is_in_the_wrong_place_is_told_where_it_belongs),
 		cmocka_unit_test(a_background_command_has_no_limit_unless_it_is_told),
 		cmocka_unit_test(every_option_is_taken),
 		cmocka_unit_test(an_empty_shell_beside_argv_is_no_shell),
