@@ -228,7 +228,7 @@ static const struct {
 	{OPT("{\"awaitCompletion\":true}"), "options.awaitCompletion",
 	 "await_completion"},
 	{"{\"identifier\":\"i\",\"commands\":[],\"ttl_seconds\":5}", "ttl_seconds",
-	 "identifier, commands, options"},
+	 "in options"},
 };
 
 static void bad_arguments_are_refused_in_words(void **state)
