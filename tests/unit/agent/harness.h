@@ -33,6 +33,9 @@
 #include "agent/loop.h"
 #include "wire/agentproto.h"
 
+/* Whoever says nothing for so long hangs, on a busy machine and under a sanitizer too. */
+enum { PATIENCE_MS = 60000 };
+
 struct client {
 	int fd;
 	struct ap_reader in;
@@ -227,7 +230,7 @@ static inline void client_greet(int fd)
 		close(h.c.fd);
 	h.c.in.start = h.c.in.end = 0;
 	h.c.fd = fd;
-	assert_true(client_next(&m, 5000));
+	assert_true(client_next(&m, PATIENCE_MS));
 	assert_int_equal(m.type, AP_HELLO);
 	h.c.hello = m.u.hello;
 	m = ap_hello_init();
@@ -363,13 +366,13 @@ static inline void result_take(struct result *r, const struct ap_msg *m)
 	}
 }
 
-/* Until EXIT; fails after 20 s of silence. */
+/* Until EXIT; fails after PATIENCE_MS of silence. */
 static inline void await_exit(struct result *r)
 {
 	struct ap_msg m;
 
 	while (!r->is_ended) {
-		assert_true(client_next(&m, 20000));
+		assert_true(client_next(&m, PATIENCE_MS));
 		result_take(r, &m);
 	}
 	assert_int_equal(r->len[0], r->exit.stdout_kept);
@@ -384,7 +387,7 @@ static inline void sync_agent(void)
 
 	client_send(&m);
 	do {
-		assert_true(client_next(&m, 5000));
+		assert_true(client_next(&m, PATIENCE_MS));
 	} while (m.type != AP_PONG || m.u.ping.value != value);
 }
 
@@ -430,6 +433,66 @@ static inline struct result run_sh(const char *script)
 	struct command_spec s = {.argv = argv};
 
 	return run(&s);
+}
+
+/* Runs the text until it prints that, and asserts that it does: for what takes a while.
+ */
+static inline void await_output(const char *script, const char *want)
+{
+	uint64_t until = now_us() + UINT64_C(1000) * PATIENCE_MS;
+	bool is_there = false;
+	struct result r;
+
+	while (!is_there) {
+		r = run_sh(script);
+		is_there = r.out[0] && strcmp(r.out[0], want) == 0;
+		if (!is_there && now_us() > until)
+			assert_string_equal(r.out[0] ? r.out[0] : "", want);
+		result_free(&r);
+	}
+}
+
+/* A file that a command of the test waits for, in a folder that it can see. */
+static inline void touch_in_dir(const char *name)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", h.dir, name);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static inline void unlink_in_dir(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", h.dir, name);
+	unlink(path);
+}
+
+/*
+ * The command prints a line when it has made ready to ignore TERM, and is killed at its
+ * end. One that was not so far when its time was over gets more.
+ */
+static inline struct result run_until_killed(struct command_spec s)
+{
+	struct result r;
+
+	for (;;) {
+		r = run(&s);
+		assert_int_equal(r.exit.how, AP_SIGNALED);
+		if (r.exit.value == SIGKILL || s.timeout_ms >= PATIENCE_MS)
+			break;
+		assert_int_equal(r.exit.value, SIGTERM);
+		s.timeout_ms *= 4;
+		result_free(&r);
+	}
+	assert_int_equal(r.exit.value, SIGKILL);
+	assert_int_equal(r.exit.flags & AP_EXIT_TIMED_OUT, AP_EXIT_TIMED_OUT);
+	assert_true(r.exit.duration_us >= UINT64_C(1000) * (s.timeout_ms + s.grace_ms));
+	return r;
 }
 
 #endif

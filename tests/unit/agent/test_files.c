@@ -45,7 +45,7 @@ static void do_list(const char *root, uint32_t credit)
 		client_connect(NULL, 0);
 	client_send(&m);
 	for (;;) {
-		assert_true(client_next(&m, 10000));
+		assert_true(client_next(&m, PATIENCE_MS));
 		if (m.type == AP_FS_END)
 			break;
 		assert_int_equal(m.type, AP_FS_ENTRIES);
@@ -85,7 +85,7 @@ static struct ap_fs_end do_read(const char *root, const char *path, uint64_t off
 		client_connect(NULL, 0);
 	client_send(&m);
 	for (;;) {
-		assert_true(client_next(&m, 10000));
+		assert_true(client_next(&m, PATIENCE_MS));
 		if (m.type == AP_FS_END)
 			return m.u.fs_end;
 		assert_int_equal(m.type, AP_FS_DATA);
@@ -273,7 +273,7 @@ static struct ap_fs_end write_end(enum ap_type how)
 
 	client_send(&m);
 	do {
-		assert_true(client_next(&m, 5000));
+		assert_true(client_next(&m, PATIENCE_MS));
 	} while (m.type != AP_FS_END);
 	return m.u.fs_end;
 }
@@ -430,7 +430,7 @@ static void requests_are_bounded_and_may_interleave(void **state)
 		client_send(&m);
 	}
 	while (data < AP_FS_REQUESTS_MAX || refused < 4) {
-		assert_true(client_next(&m, 5000));
+		assert_true(client_next(&m, PATIENCE_MS));
 		data += m.type == AP_FS_DATA;
 		refused += m.type == AP_FS_END && m.u.fs_end.error == EAGAIN;
 	}
@@ -440,7 +440,7 @@ static void requests_are_bounded_and_may_interleave(void **state)
 		client_send(&m);
 	}
 	while (ended < AP_FS_REQUESTS_MAX) {
-		assert_true(client_next(&m, 5000));
+		assert_true(client_next(&m, PATIENCE_MS));
 		assert_int_equal(m.type, AP_FS_END);
 		assert_int_equal(m.u.fs_end.error, ECANCELED);
 		ended++;
