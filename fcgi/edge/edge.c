@@ -74,7 +74,10 @@ static void stop(struct process *p)
 		return;
 	p->edge.is_stopping = true;
 	workers_stop(p->workers);
-	uv_timer_start(&p->grace, on_grace_over, STOP_GRACE_MS, 0);
+	uv_timer_start(&p->grace, on_grace_over,
+		       p->args->stop_grace_ms ? (uint64_t)p->args->stop_grace_ms
+					      : STOP_GRACE_MS,
+		       0);
 	lot_stop(p->edge.lot, close_handles, p);
 }
 

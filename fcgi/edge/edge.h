@@ -19,6 +19,8 @@ struct edge_args {
 	int stats_fd;    /* empty memfd shared by all edges (edge/stats.h); <= 0: none */
 	const char *db_path;
 	int64_t keepalive_ms; /* of event streams; 0: 15 s, for all but tests */
+	/* What is answered at a stop may take so long; 0: 3 s, for all but tests. */
+	int64_t stop_grace_ms;
 };
 
 /*

@@ -44,7 +44,7 @@
 #include "store/writer.h"
 #include "wire/edgemsg.h"
 
-enum { RIG_WAIT_MS = 10000, RIG_NOGROUP = 65534 };
+enum { RIG_WAIT_MS = 60000, RIG_NOGROUP = 65534 };
 
 struct rig {
 	char dir[64], db[96], socket[96];
@@ -82,6 +82,7 @@ static inline int rig_edge_process(char **argv)
 		.stats_fd = RIG_FD_STATS,
 		.db_path = argv[2],
 		.keepalive_ms = getenv("RIG_KEEPALIVE_MS") ? 1 : 0,
+		.stop_grace_ms = RIG_WAIT_MS,
 	};
 
 	log_init("edge0", LOG_LEVEL_WARN);
