@@ -319,32 +319,33 @@ static inline void *fakekube_accept(void *arg)
 	return NULL;
 }
 
-/* Listens on the port of an earlier one, or on any (port 0). */
-static inline void fakekube_start_at(struct fakekube *k,
-				     const struct fakekube_step *steps, int port)
+/* Has a port, where nobody listens yet. */
+static inline void fakekube_bind(struct fakekube *k, const struct fakekube_step *steps)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET,
-				.sin_port = htons((uint16_t)port),
 				.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof a;
-	int on = 1;
 
 	signal(SIGPIPE, SIG_IGN); /* clients leave whenever they like */
 	*k = (struct fakekube){.steps = steps, .log = BUF_INIT(64 << 20)};
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->changed, NULL);
 	k->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	setsockopt(k->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 	assert_int_equal(bind(k->listen_fd, (struct sockaddr *)&a, sizeof a), 0);
-	assert_int_equal(listen(k->listen_fd, 64), 0);
 	assert_int_equal(getsockname(k->listen_fd, (struct sockaddr *)&a, &len), 0);
 	k->port = ntohs(a.sin_port);
+}
+
+static inline void fakekube_listen(struct fakekube *k)
+{
+	assert_int_equal(listen(k->listen_fd, 64), 0);
 	assert_int_equal(pthread_create(&k->acceptor, NULL, fakekube_accept, k), 0);
 }
 
 static inline void fakekube_start(struct fakekube *k, const struct fakekube_step *steps)
 {
-	fakekube_start_at(k, steps, 0);
+	fakekube_bind(k, steps);
+	fakekube_listen(k);
 }
 
 /* A kubeconfig for it; token "t", namespace "sbx". For struct conf and to free. */

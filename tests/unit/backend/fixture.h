@@ -239,7 +239,7 @@ static inline void fixture_remove(struct fixture *f, const char *name)
 /* False at the end; a sandbox that says nothing for too long fails the test. */
 static inline bool fixture_more(int fd, const char *text)
 {
-	enum { SILENCE_MS = 30000 };
+	enum { SILENCE_MS = 120000 };
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int n;
 

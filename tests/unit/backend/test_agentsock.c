@@ -195,7 +195,7 @@ static void waiting_ends_when_the_socket_comes_to_its_name(void **state)
 	pid = fork();
 	if (pid == 0)
 		_exit(rename(from, to) < 0);
-	assert_int_equal(agentsock_own_wait(&place, getpid(), 10000, &e), 0);
+	assert_int_equal(agentsock_own_wait(&place, getpid(), 60000, &e), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
@@ -209,7 +209,7 @@ static void waiting_ends_with_the_sandbox(void **state)
 	if (pid == 0)
 		_exit(0);
 	unlink(path);
-	assert_int_equal(agentsock_own_wait(&place, pid, 10000, &e), -1);
+	assert_int_equal(agentsock_own_wait(&place, pid, 60000, &e), -1);
 	assert_non_null(strstr(e.msg, "ended"));
 	waitpid(pid, NULL, 0);
 }

@@ -85,7 +85,7 @@ static void read_exactly(int fd, char *p, size_t n)
 	ssize_t got;
 
 	while (at < n) {
-		assert_int_equal(poll(&pfd, 1, 10000), 1);
+		assert_int_equal(poll(&pfd, 1, 60000), 1);
 		got = read(fd, p + at, n - at);
 		assert_true(got > 0);
 		at += (size_t)got;
@@ -97,7 +97,7 @@ static bool is_at_end(int fd)
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
 	char c;
 
-	return poll(&pfd, 1, 10000) == 1 && read(fd, &c, 1) == 0;
+	return poll(&pfd, 1, 60000) == 1 && read(fd, &c, 1) == 0;
 }
 
 #define EXEC      "GET /api/v1/namespaces/sbx/pods/p1/exec?"
@@ -204,7 +204,7 @@ static void bytes_go_through_whole_in_frames_that_the_server_takes(void **state)
 		got += n > 0 ? (size_t)n : 0;
 		if (n < 0) {
 			pfd.events = sent < sizeof out ? POLLIN | POLLOUT : POLLIN;
-			assert_int_equal(poll(&pfd, 1, 10000), 1);
+			assert_int_equal(poll(&pfd, 1, 60000), 1);
 		}
 	}
 	assert_memory_equal(back + 5, out, sizeof out);

@@ -316,7 +316,7 @@ static void a_sandbox_that_ended_by_itself_leaves_no_group_at_the_close(void **s
 	assert_int_equal(json_parse(text.p, text.len, &state_json, &e), 0);
 	assert_int_equal(json_unpack(state_json, "{s:I}", "pid", &pid), 0);
 	assert_int_equal(pidref_of((pid_t)pid, &init, &e), 0);
-	assert_int_equal(pidref_kill(&init, 10000, &e), 0);
+	assert_int_equal(pidref_kill(&init, 60000, &e), 0);
 	f.ops->close(f.b);
 	f.b = NULL;
 	assert_false(io_exists(v1));

@@ -76,6 +76,21 @@ static void expect_cancel(struct rig *r, const char *run_id)
 	edgemsg_release(&m);
 }
 
+/* A round trip behind all that was told to it. */
+static void await_edge(struct rig *r)
+{
+	const char *const pairs[] = {HOST, NULL};
+	int fd = rig_send(r, "GET", "/metrics", "", 0, pairs);
+	struct edgemsg m = rig_expect(r, MSG_STATUS);
+	struct answer a;
+
+	rig_reply(r, MSG_OK, m.id, json_pack("{s:s}", "metrics", "x 1\n"));
+	edgemsg_release(&m);
+	a = rig_answer(fd);
+	assert_int_equal(a.status, 200);
+	answer_free(&a);
+}
+
 static void frames_from_anywhere_reach_a_sessions_stream(void **state)
 {
 	AUTO_BUF b = BUF_INIT(1 << 20);
@@ -156,6 +171,7 @@ static void a_stream_that_is_not_read_costs_a_bounded_amount(void **state)
 	text[FRAME] = '\0';
 	for (int i = 0; i < FRAMES; i++)
 		relay(&r, "frame", "text", json_string(text));
+	await_edge(&r);
 	/* It ended: by its end of file, before all of it was sent. */
 	while (rig_read_record(fd, &b) > 0)
 		;

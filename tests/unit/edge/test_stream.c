@@ -286,7 +286,7 @@ static void two_thousand_streams_cost_little_and_all_are_served(void **state)
 	struct rlimit nofile;
 	long before, after;
 	struct rig r;
-	int64_t cpu;
+	int64_t opening, cpu;
 
 	(void)state;
 	getrlimit(RLIMIT_NOFILE, &nofile);
@@ -297,6 +297,7 @@ static void two_thousand_streams_cost_little_and_all_are_served(void **state)
 	rig_open(&r);
 	rig_add_run(&r, rig_run);
 	before = edge_rss_kb(r.pid);
+	opening = edge_cpu_ms(r.pid);
 	for (int i = 0; i < STREAMS; i++) {
 		AUTO_BUF b = BUF_INIT(65536);
 
@@ -305,6 +306,7 @@ static void two_thousand_streams_cost_little_and_all_are_served(void **state)
 	}
 	after = edge_rss_kb(r.pid);
 	cpu = edge_cpu_ms(r.pid);
+	opening = cpu - opening;
 	assert_false(rig_readable(r.runner_fd, 2000)); /* two seconds of nothing */
 	cpu = edge_cpu_ms(r.pid) - cpu;
 	print_message("%.1f KiB a stream, %lld ms CPU in 2 s idle\n",
@@ -312,7 +314,8 @@ static void two_thousand_streams_cost_little_and_all_are_served(void **state)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	assert_true(after - before < 12 * STREAMS);
 #endif
-	assert_true(cpu <= 40);
+	/* Whatever the machine's speed is, and however coarse its clock. */
+	assert_true(cpu <= 40 + opening / 4);
 	rig_end_run(&r, rig_run);
 	for (int i = 0; i < STREAMS; i++) {
 		AUTO_BUF b = BUF_INIT(65536);

@@ -25,6 +25,8 @@
  * ready and waits for TERM, USR1 or the end of the life pipe. A runner sends back
  * the packets of its first edge.
  */
+enum { PATIENCE_MS = 60000 }; /* then it hangs */
+
 static volatile sig_atomic_t told;
 
 static void on_signal(int sig)
@@ -86,7 +88,7 @@ static void turn(void)
 
 static void turn_until(bool (*done)(const struct crew *))
 {
-	const int64_t end = clock_mono_ms() + 10000;
+	const int64_t end = clock_mono_ms() + PATIENCE_MS;
 
 	while (!done(&crew) && clock_mono_ms() < end)
 		turn();
@@ -109,7 +111,7 @@ static int start(void **state)
 static int stop(void **state)
 {
 	(void)state;
-	crew_stop(&crew, 5000, clock_mono_ms());
+	crew_stop(&crew, PATIENCE_MS, clock_mono_ms());
 	turn_until(crew_gone);
 	crew_close(&crew);
 	return 0;
@@ -128,7 +130,7 @@ static void edges_stay_until_the_runner_has_stopped(void **state)
 		else
 			edge = crew.roles[i].pid;
 	assert_int_equal(kill(runner->pid, SIGSTOP), 0); /* it takes its time */
-	crew_stop(&crew, 5000, clock_mono_ms());
+	crew_stop(&crew, PATIENCE_MS, clock_mono_ms());
 	for (int i = 0; i < 20; i++)
 		turn();
 	assert_int_equal(waitpid(edge, &status, WNOHANG), 0);
@@ -164,7 +166,7 @@ static void what_was_sent_to_a_dead_role_is_read_by_the_next(void **state)
 	while (crew_ready(&crew))
 		turn();
 	turn_until(crew_ready);
-	assert_int_equal(poll(&p, 1, 5000), 1);
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
 	assert_int_equal(recv(p.fd, back, sizeof(back), 0), 4);
 	assert_string_equal(back, "kept");
 }

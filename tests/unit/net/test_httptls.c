@@ -222,7 +222,7 @@ static void an_upgrade_goes_through_tls_with_its_head(void **state)
 	assert_int_equal(hijack_write(j, "hello", 5), 5);
 	p.fd = hijack_fd(j);
 	while ((n = hijack_read(j, text, 5)) == -1)
-		assert_int_equal(poll(&p, 1, 10000), 1);
+		assert_int_equal(poll(&p, 1, 60000), 1);
 	assert_int_equal(n, 5);
 	assert_string_equal(text, "hello");
 	hijack_close(j);

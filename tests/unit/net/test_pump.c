@@ -23,6 +23,8 @@
 #include "net/http.h"
 #include "net/pump.h"
 
+enum { PATIENCE_MS = 60000 }; /* then it hangs */
+
 /*
  * A server on a unix socket that answers every connection with a fixed head, and
  * then sends back each read as one Docker frame; "bye" ends the connection. Or it
@@ -130,7 +132,7 @@ static int upgrade(struct http *h, struct hijack **ret, struct http_answer *refu
 				 .content_type = "application/json",
 				 .body = "{}",
 				 .len = 2,
-				 .timeout_ms = 5000};
+				 .timeout_ms = PATIENCE_MS};
 
 	return http_upgrade(h, &u, ret, refusal, e);
 }
@@ -174,7 +176,7 @@ static void read_exactly(int fd, char *to, size_t n)
 	ssize_t got;
 
 	while (at < n) {
-		assert_int_equal(poll(&p, 1, 5000), 1);
+		assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
 		got = read(fd, to + at, n - at);
 		assert_true(got > 0);
 		at += (size_t)got;
@@ -225,7 +227,7 @@ static void megabytes_come_back_whole_and_in_order(void **state)
 				   .events = POLLIN | (sent < TOTAL ? POLLOUT : 0)};
 		ssize_t n;
 
-		assert_int_equal(poll(&w, 1, 5000), 1);
+		assert_int_equal(poll(&w, 1, PATIENCE_MS), 1);
 		n = w.revents & POLLOUT ? write(fd, out + sent, TOTAL - sent) : 0;
 		sent += n > 0 ? (size_t)n : 0;
 		n = w.revents & POLLIN ? read(fd, in + got, TOTAL - got) : 0;
@@ -255,7 +257,7 @@ static void the_end_of_the_stream_is_the_end_of_the_socket(void **state)
 	fd = pumped(h, p);
 	assert_int_equal(write(fd, "bye", 3), 3);
 	w = (struct pollfd){.fd = fd, .events = POLLIN};
-	assert_int_equal(poll(&w, 1, 5000), 1);
+	assert_int_equal(poll(&w, 1, PATIENCE_MS), 1);
 	assert_int_equal(read(fd, &c, 1), 0);
 	close(fd);
 	pump_stop(p);

@@ -118,7 +118,7 @@ static inline sqlite3 *rig_shell(struct rig *g)
 	sqlite3 *db = NULL;
 
 	assert_int_equal(sqlite3_open(g->path, &db), SQLITE_OK);
-	sqlite3_busy_timeout(db, 2000);
+	sqlite3_busy_timeout(db, 60000);
 	return db;
 }
 

@@ -208,7 +208,7 @@ static void a_held_snapshot_is_counted_and_the_log_recovers_after_it(void **stat
 	write_much(g, 40);
 	/* The checkpoint thread is on its own time. */
 	store_stats(g->s, &st);
-	for (int i = 0; i < 1000 && st.blocked_checkpoints == 0; i++) {
+	for (int i = 0; i < 6000 && st.blocked_checkpoints == 0; i++) {
 		usleep(10000);
 		store_stats(g->s, &st);
 	}
@@ -217,7 +217,7 @@ static void a_held_snapshot_is_counted_and_the_log_recovers_after_it(void **stat
 	assert_true(st.blocked_checkpoints > 0);
 	/* Now it needs commits and a moment. */
 	int64_t stored = (int64_t)40 << 20;
-	for (int i = 0; i < 1000 && st.wal_bytes >= (int64_t)16 << 20; i++) {
+	for (int i = 0; i < 6000 && st.wal_bytes >= (int64_t)16 << 20; i++) {
 		AUTO_FREE char *data = xcalloc(1, CHUNK);
 
 		stored = rig_output(g, "r", stored, data, CHUNK);
