@@ -190,6 +190,15 @@ static enum mcp_next ask(struct mcp_call *c, const struct mcp_reads *r)
 
 /* ---- tools that are runs */
 
+/* What the test's runtime never starts, so that a run cannot begin. */
+static const char *sandbox_of(const struct mcp_call *c)
+{
+	const char *name = json_get_string(c->msg.params, "name");
+
+	return name && strcmp(name, "protocol_error_job") == 0 ? "cannot-begin"
+							       : "conformance";
+}
+
 /* The call becomes one of run_sandbox. */
 static enum mcp_next run(struct mcp_call *c, const struct mcp_reads *r,
 			 const char *script)
@@ -204,7 +213,7 @@ static enum mcp_next run(struct mcp_call *c, const struct mcp_reads *r,
 	else
 		snprintf(text, sizeof(text), "%s", script);
 	params = json_pack("{s:s, s:{s:s, s:[{s:s}], s:{s:b}}, s:O?}", "name",
-			   "run_sandbox", "arguments", "identifier", "conformance",
+			   "run_sandbox", "arguments", "identifier", sandbox_of(c),
 			   "commands", "shell", text, "options", "await_completion", 1,
 			   "_meta", json_object_get(c->msg.params, "_meta"));
 	json_object_set_new(c->doc, "params", params);
