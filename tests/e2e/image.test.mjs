@@ -16,6 +16,7 @@ import { Engine, ask, checkLeft } from "./with-docker.mjs";
 
 const image = "mcp-sandboxd:test";
 const base = "mcp-sandbox:test"; // plain Debian, and the sandboxes' image as well
+const dind = "mcp-dind:test"; // that and Debian's engine, in the place of docker:dind
 const volume = "mcp-test-image";
 const socketMount = () => `${engine.socket}:/var/run/docker.sock`;
 let engine, env, url;
@@ -25,6 +26,19 @@ let engine, env, url;
 class Online extends Engine {
 	alone(file, ...args) {
 		return { file, args };
+	}
+}
+
+const engineImage = `FROM ${base}
+RUN apt-get update && apt-get install -y --no-install-recommends docker.io iptables && rm -rf /var/lib/apt/lists/*
+`;
+
+// This machine's root may lack capabilities, and the runtime refuses to start what asks
+// for all of them: here it asks for all that there are.
+class Privileged extends Engine {
+	command() {
+		this.more = ["--add-runtime", `there-are=${path.join(repo, "tests/e2e/runc-all-there-are")}`, "--default-runtime", "there-are"];
+		return super.command();
 	}
 }
 
@@ -44,11 +58,12 @@ before(async () => {
 		for (const [name, flags] of [[image, ""], [`${image}-build`, " --target=build"]])
 			execFileSync("make", ["-s", "-C", repo, "docker-build", `IMAGE=${name}`, `BASE=${base}`, `DOCKER_FLAGS=--network=host${flags}`],
 				{ env, stdio: ["ignore", "ignore", "inherit"] });
+		execFileSync("docker", ["build", "-q", "--network=host", "-t", dind, "-"], { env, input: engineImage, stdio: ["pipe", "ignore", "inherit"] });
 		docker("image", "prune", "-f");
 	} finally {
 		await engine.stop();
 	}
-	use(await Engine.start());
+	use(await Privileged.start());
 	url = `http://127.0.0.1:${await engine.port(8080)}`;
 });
 after(async () => {
@@ -67,6 +82,7 @@ async function connect(transport) {
 }
 const one = async (c, identifier, shell) => (await run(c, identifier, [shell])).final.commands[0].stdout;
 const state = (name) => inspect(name).State;
+const pidIn = (name, words) => docker("top", name, "-o", "pid,args").split("\n").find((l) => l.includes(words)).trim().split(" ")[0];
 const healthy = (name, ms = 60000) => until(`${name} to be healthy`, ms, () => {
 	const { Running, Health } = state(name);
 	if (!Running) throw new Error(log(name));
@@ -153,8 +169,7 @@ test("another container of the volume has the sandboxes and the artifacts", asyn
 
 test("when nginx or the server ends, the container ends and says which", async () => {
 	for (const [process, words] of [["nginx: master", /nginx ended/], ["mcp-sandboxd serve", /the server ended/]]) {
-		const pid = docker("top", "served", "-o", "pid,args").split("\n").find((l) => l.includes(process)).trim().split(" ")[0];
-		execFileSync("kill", ["-KILL", pid]);
+		execFileSync("kill", ["-KILL", pidIn("served", process)]);
 		await until("the container to end", 15000, () => !state("served").Running);
 		assert.equal(state("served").ExitCode, 1);
 		assert.match(log("served"), words);
@@ -176,13 +191,68 @@ test("docker run -i is a client's stdio server, in both eras, and leaves nothing
 	await until("the containers to end", 15000, () => docker("ps", "-q") === "");
 });
 
+test("a client on stdio whose server is killed is told at once, and the next goes on", async () => {
+	const said = [];
+	const transport = new StdioClientTransport({ command: "docker", args: stdio("--name", "dying"), env, stderr: "pipe" });
+	transport.stderr.on("data", (d) => said.push(String(d)));
+	const c = await connect(transport);
+	const running = run(c, "talk", ["echo begun; until [ -e go ]; do sleep 0.05; done; rm go; echo ended"]).then(() => "", (e) => e.message);
+	await until("the command", 20000, () => docker("exec", "dying", "mcp-sandboxd", "status").includes("running"));
+	execFileSync("kill", ["-KILL", pidIn("dying", "mcp-sandboxd serve")]);
+	assert.match(await running, /closed/);
+	assert.match(said.join(""), /the server ended/);
+	await until("the container to end", 15000, () => docker("ps", "-aq", "--filter", "name=dying") === "");
+	const next = await connect(new StdioClientTransport({ command: "docker", args: stdio(), env, stderr: "ignore" }));
+	assert.equal(await one(next, "talk", "touch go; until [ ! -e go ]; do sleep 0.05; done"), "");
+	await next.close();
+	await until("the containers to end", 15000, () => docker("ps", "-q") === "");
+});
+
+const owners = (name) => docker("top", name, "-o", "user,pid,args").split("\n").filter((l) => /role |nginx: worker/.test(l)).map((l) => l.split(" ")[0]);
+
+test("a volume that root's server had becomes the user's, with the sandboxes in it", async () => {
+	fs.chmodSync(engine.socket, 0o600); // its group may not
+	start("served", "-p", "127.0.0.1:8080:8080", "-v", socketMount());
+	await healthy("served");
+	assert.match(log("served"), /the server stays root/);
+	assert.ok(owners("served").includes("root"));
+	const c = await connect();
+	await run(c, "old", ["echo kept >/workspace/note; echo a >/artifacts/a"]);
+	await c.close();
+	docker("stop", "served");
+	docker("rm", "served");
+	fs.chmodSync(engine.socket, 0o660);
+	start("served", ...tight, "-p", "127.0.0.1:8080:8080", "-v", socketMount());
+	await healthy("served");
+	assert.deepEqual(owners("served").filter((u) => u !== "10001"), []);
+	assert.equal(docker("exec", "served", "find", "/var/lib/mcp-sandboxd", "!", "-user", "10001"), "");
+	const again = await connect();
+	assert.equal(await one(again, "old", "cat /workspace/note; echo b >/artifacts/b"), "kept\n");
+	assert.equal(await (await fetch(`${url}/artifacts/old/latest/b`)).text(), "b\n");
+	await again.callTool({ name: "delete_sandbox", arguments: { identifier: "old" } });
+	await again.close();
+	docker("rm", "-f", "served");
+});
+
+test("for a cluster it starts without an engine, and says what it misses", async () => {
+	start("served", "-p", "127.0.0.1:8080:8080", "-e", "SANDBOX_BACKEND=kubernetes");
+	const words = await until("the reason", 30000, async () => {
+		const text = await (await fetch(`${url}/readyz`)).text();
+		return /KUBECONFIG|cluster/.test(text) && text;
+	});
+	assert.match(words, /KUBECONFIG/);
+	assert.equal((await fetch(`${url}/healthz`)).status, 200);
+	assert.deepEqual([...new Set(owners("served"))], ["root", "10001", "www-data"]);
+	docker("rm", "-f", "served");
+});
+
+const composed = { IMAGE: image, SANDBOX_NETWORK_MODE: "none", DIND_IMAGE: dind };
 const compose = (file, ...args) => String(execFileSync("docker-compose", ["-p", "mcp-test", "-f", path.join(repo, "deploy/docker", file), ...args], {
-	env: { ...env, IMAGE: image, SANDBOX_IMAGE: base, SANDBOX_NETWORK_MODE: "none", DOCKER_SOCKET: engine.socket }, stdio: ["ignore", "pipe", "pipe"],
+	env: { ...env, ...composed, SANDBOX_IMAGE: file.includes("dind") ? "mcp-inner:1" : base, DOCKER_SOCKET: engine.socket }, stdio: ["ignore", "pipe", "pipe"],
 }));
 const without = !execFileSync("sh", ["-c", "command -v docker-compose || true"]).length && "docker-compose is not installed";
 
 test("the compose file for a socket brings up the same", { skip: without }, async () => {
-	assert.ok(compose("compose.dind.yaml", "config").includes(`image: ${image}`));
 	compose("compose.socket.yaml", "up", "-d", "--no-build");
 	try {
 		const name = docker("ps", "--format", "{{.Names}}");
@@ -195,38 +265,72 @@ test("the compose file for a socket brings up the same", { skip: without }, asyn
 	}
 });
 
-// As make docker-run. The inner engine's programs are this machine's, mounted read-only,
-// and it has the rights that it needs instead of all: a machine may lack some of those.
-test("beside an engine in a container the sandboxes are in that one", async () => {
+// The engine in a container whose socket is in that volume.
+async function innerEngine(volume) {
+	const socket = await until("the inner engine", 60000, async () => {
+		const at = path.join(inspect(volume).Mountpoint, "docker.sock");
+		return (await ask(at, "GET", "/_ping")).status === 200 && at;
+	});
+	const inner = Object.create(engine, { socket: { value: socket } });
+	await inner.tiny("mcp-inner");
+	return inner;
+}
+
+async function insideTold(inner) {
+	const c = await connect();
+	const r = await run(c, "inner", ["echo from inside; echo kept >/artifacts/a"]);
+	assert.equal(r.final.commands[0].stdout, "from inside\n");
+	assert.equal(await (await fetch(`${url}/artifacts/inner/latest/a`)).text(), "kept\n");
+	assert.equal((await ask(inner.socket, "GET", `/containers/${r.sandbox_name}/json`)).status, 200);
+	assert.equal((await ask(engine.socket, "GET", `/containers/${r.sandbox_name}/json`)).status, 404);
+	await c.close();
+}
+
+test("the compose file beside an engine in a container has the sandboxes in that one", { skip: without }, async () => {
+	try {
+		compose("compose.dind.yaml", "up", "-d", "engine");
+		const inner = await innerEngine("mcp-test_socket");
+		compose("compose.dind.yaml", "up", "-d", "--no-build");
+		await healthy(docker("ps", "--format", "{{.Names}}", "--filter", `ancestor=${image}`));
+		await insideTold(inner);
+		compose("compose.dind.yaml", "restart", "-t", "60");
+		await until("readyz", 60000, async () => (await fetch(`${url}/readyz`)).ok);
+		await insideTold(inner);
+	} catch (error) {
+		error.message += compose("compose.dind.yaml", "logs", "--tail=20");
+		throw error;
+	} finally {
+		compose("compose.dind.yaml", "down", "-v");
+	}
+	assert.equal(docker("ps", "-aq", "--filter", "label=com.docker.compose.project=mcp-test"), "");
+});
+
+test("make docker-run is the same in the foreground, until it is interrupted", async () => {
 	const name = "mcp-test-dind";
-	const DIND_IMAGE = await engine.tiny(name);
-	const DIND_FLAGS = ["SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE"].map((c) => `--cap-add=${c}`).concat("--init", "--security-opt=seccomp=unconfined",
-		"--security-opt=apparmor=unconfined", "--security-opt=systempaths=unconfined", "-v=/run", "-v=/usr:/usr:ro", "-v=/etc/alternatives:/etc/alternatives:ro", "-v=/sys/fs/cgroup:/sys/fs/cgroup").join(" ");
-	const child = spawn(path.join(repo, "deploy/docker/run-dind"), { env: { ...env, NAME: name, PORT: "8080", LISTEN_ADDRESS: "127.0.0.1", IMAGE: image, DIND_IMAGE, DIND_FLAGS, SANDBOX_IMAGE: "mcp-inner:1" }, stdio: ["ignore", "pipe", "pipe"] });
+	// As the second time: the engine's volume is kept, with the sandboxes' image in it.
+	docker("run", "-d", "--privileged", "--name", "first", "-v", `${name}-engine:/var/lib/docker`, "-v", `${name}-socket:/run/docker`, dind, "dockerd", "--host=unix:///run/docker/docker.sock");
+	await innerEngine(`${name}-socket`);
+	docker("stop", "first");
+	docker("rm", "first");
+	const child = spawn("make", ["-s", "-C", repo, "docker-run", `IMAGE=${image}`, `BASE=${base}`, "DOCKER_FLAGS=--network=host"], {
+		env: { ...env, ...composed, SANDBOX_IMAGE: "mcp-inner:1", NAME: name, PORT: "8080", LISTEN_ADDRESS: "127.0.0.1" }, stdio: ["ignore", "pipe", "pipe"], detached: true,
+	});
 	let words = "";
 	for (const s of [child.stdout, child.stderr]) s.on("data", (d) => (words += d));
 	const ended = once(child, "exit");
 	try {
-		const at = await until("the engine's socket", 30000, () => {
+		await until("the engine's container", 120000, () => {
 			if (child.exitCode !== null) throw new Error(words);
-			return fs.existsSync(path.join(inspect(`${name}-socket`).Mountpoint, "docker.sock")) && inspect(`${name}-socket`).Mountpoint;
+			return inspect(`${name}-engine`).State.Running;
 		});
-		const inner = Object.create(engine, { socket: { value: path.join(at, "docker.sock") } });
-		await until("the inner engine", 30000, async () => (await ask(inner.socket, "GET", "/_ping")).status === 200);
-		await inner.tiny("mcp-inner");
+		const inner = { socket: path.join(inspect(`${name}-socket`).Mountpoint, "docker.sock") };
 		await until("readyz", 60000, async () => (await fetch(`${url}/readyz`)).ok);
-		const c = await connect();
-		const r = await run(c, "inner", ["echo from inside; echo kept >/artifacts/a"]);
-		assert.equal(r.final.commands[0].stdout, "from inside\n");
-		assert.equal(await (await fetch(`${url}/artifacts/inner/latest/a`)).text(), "kept\n");
-		assert.equal((await ask(inner.socket, "GET", `/containers/${r.sandbox_name}/json`)).status, 200);
-		assert.equal((await ask(engine.socket, "GET", `/containers/${r.sandbox_name}/json`)).status, 404);
-		await c.close();
+		await insideTold(inner);
 	} catch (error) {
 		error.message += `\n${words}`;
 		throw error;
 	} finally {
-		child.kill("SIGTERM");
+		process.kill(-child.pid, "SIGINT"); // Ctrl-C
 		await ended;
 	}
 	assert.equal(docker("ps", "-aq", "--filter", `name=${name}`), "");
