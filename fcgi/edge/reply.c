@@ -52,6 +52,9 @@ void reply_add_head(const struct reply *r, long long length, struct buf *b)
 	/* RFC 9110 8.6: none in a 204. */
 	if (length >= 0 && r->status != 204)
 		buf_printf(b, "Content-Length: %lld\r\n", length);
+	/* What nginx buffers it sends when we close, which wakes it once more. */
+	if (length >= 0 && length <= REPLY_SMALL_MAX)
+		buf_puts(b, "X-Accel-Buffering: no\r\n");
 	if (r->headers)
 		buf_puts(b, r->headers);
 	buf_puts(b, "\r\n");

@@ -19,6 +19,12 @@ struct reply {
 	size_t n;
 };
 
+/*
+ * Up to this size an answer is written without ever waiting for the reader: a socket
+ * holds it. nginx is asked to pass such a one on as it comes.
+ */
+enum { REPLY_SMALL_MAX = 64 * 1024 };
+
 /* Header block, then the body. A status with no body (204) must have n = 0. */
 void reply_add(const struct reply *r, struct buf *b);
 /* The header block alone, with its empty line; length < 0: not known. */

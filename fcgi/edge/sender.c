@@ -133,7 +133,7 @@ void send_reply(struct edge *edge, struct http *h, const struct reply *r)
 	struct err e = ERR_INIT;
 	struct sender *s;
 
-	if (r->n <= SENDER_SMALL_MAX) {
+	if (r->n <= REPLY_SMALL_MAX) {
 		http_answer(h, r);
 		return;
 	}

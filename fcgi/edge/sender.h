@@ -6,12 +6,10 @@
 #include "edge/http.h"
 
 /*
- * Answers too large for a socket's buffer: a slow reader would hold the thread
- * that writes them, so the loop sends them, each as fast as its own client reads.
+ * Answers too large for a socket's buffer (REPLY_SMALL_MAX): a slow reader would hold
+ * the thread that writes them, so the loop sends them, each as fast as its own client
+ * reads.
  */
-
-/* Up to this size a thread writes without ever waiting for the reader. */
-enum { SENDER_SMALL_MAX = 64 * 1024 };
 
 /* Answer h: at once when r is small, else from the loop. Any failure is answered. */
 void send_reply(struct edge *edge, struct http *h, const struct reply *r);

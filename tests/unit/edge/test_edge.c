@@ -27,6 +27,7 @@ static void a_ping_is_answered_without_the_runner(void **state)
 		assert_true(a.is_whole);
 		assert_has(a.body, "\"result\":{}");
 		assert_has(a.head, "Content-Type: application/json");
+		assert_has(a.head, "X-Accel-Buffering: no"); /* nginx sends it at once */
 	}
 	rig_close(&r);
 }
@@ -488,6 +489,7 @@ static void raw_output_is_sent_byte_for_byte(void **state)
 	AUTO_ANSWER a = rig_get(&r, uri);
 	assert_int_equal(a.status, 200);
 	assert_has(a.head, "application/octet-stream\r\nX-Content-Type-Options: nosniff");
+	assert_null(strstr(a.head, "X-Accel-Buffering"));
 	assert_int_equal(a.n, N);
 	assert_memory_equal(a.body, bytes, N);
 	snprintf(uri, sizeof(uri), "/mcp/runs/%s/commands/0/stderr", rig_run);
