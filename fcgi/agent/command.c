@@ -20,7 +20,9 @@ enum {
 	DRAIN_TOTAL_US = 500 * 1000,
 	KILL_AGAIN_US = 20 * 1000,
 	KILL_ROUNDS = 100,
-	TELL_US = 5 * 1000, /* most commands that matter for speed are over by then */
+	/* Most commands that matter for speed are over by then: their output is read
+	 * when they have ended, and nobody is woken for it. */
+	TELL_US = 5 * 1000,
 };
 
 struct command *command_find(struct commands *all, const struct ap_id *id)
@@ -211,14 +213,20 @@ void command_cancel(struct command *c, uint32_t grace_ms)
 
 static void stdin_event(struct watch *w, uint32_t events);
 
-static int open_stdin(struct command *c, bool fed, int *ret_child_fd)
+/* Of every command that is given none; opened once. */
+static int empty_input(void)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd;
+}
+
+static int open_stdin(struct command *c, int *ret_child_fd)
 {
 	int fds[2];
 
-	if (!fed) {
-		*ret_child_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		return *ret_child_fd < 0 ? -1 : 0;
-	}
 	if (ring_init(&c->stdin_ring, AP_STDIN_WINDOW) < 0)
 		return -1;
 	if (pipe2(fds, O_CLOEXEC) < 0)
@@ -250,6 +258,7 @@ static void spawn_failed(struct command *c, enum ap_stage stage, int error)
 
 static void start(struct command *c, struct plan *p)
 {
+	const bool is_fed = p->head.flags & AP_START_STDIN;
 	AUTO_CLOSE int in = -1;
 	AUTO_CLOSE int out = -1;
 	AUTO_CLOSE int err = -1;
@@ -264,13 +273,13 @@ static void start(struct command *c, struct plan *p)
 		spawn_failed(c, p->stage, p->error);
 		return;
 	}
-	if (open_stdin(c, p->head.flags & AP_START_STDIN, &in) < 0 ||
+	if ((is_fed && open_stdin(c, &in) < 0) || (!is_fed && empty_input() < 0) ||
 	    open_output(c, AP_STDOUT, p->head.stdout_cap, &out) < 0 ||
 	    open_output(c, AP_STDERR, p->head.stderr_cap, &err) < 0) {
 		spawn_failed(c, AP_STAGE_PIPE, errno);
 		return;
 	}
-	s.fds[0] = in;
+	s.fds[0] = is_fed ? in : empty_input();
 	s.fds[1] = out;
 	s.fds[2] = err;
 	c->oom_known = oom_read(c->all->oom_fd, &c->oom_before);
@@ -419,6 +428,16 @@ static struct command *find_leader(struct commands *all, pid_t pid)
 	return NULL;
 }
 
+/* False: not possible now. */
+static bool watch_output(struct command *c)
+{
+	bool ok = true;
+
+	for (int i = 0; i < AP_STREAM_COUNT; i++)
+		ok = stream_watch(&c->streams[i]) && ok;
+	return ok;
+}
+
 static void leader_exited(struct command *c, int status, const struct rusage *ru)
 {
 	c->is_reaped = true;
@@ -430,6 +449,7 @@ static void leader_exited(struct command *c, int status, const struct rusage *ru
 	c->drain_at = c->exited_us + DRAIN_TOTAL_US;
 	for (int i = 0; i < AP_STREAM_COUNT; i++)
 		stream_pump(&c->streams[i]);
+	watch_output(c); /* what others still hold; its drain is timed */
 }
 
 void commands_reap(struct commands *all)
@@ -456,7 +476,7 @@ void commands_reap(struct commands *all)
 static void tick(struct command *c, uint64_t now)
 {
 	if (c->tell_at && now >= c->tell_at)
-		c->tell_at = 0;
+		c->tell_at = watch_output(c) ? 0 : now + TELL_US;
 	if (c->timeout_at && now >= c->timeout_at)
 		kill_begin(c, AP_EXIT_TIMED_OUT, c->kill_grace_ms);
 	if (c->kill_at && now >= c->kill_at)

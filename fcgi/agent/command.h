@@ -35,7 +35,8 @@ struct command {
 	uint64_t started_us, exited_us;
 	/* monotonic times, 0: none */
 	uint64_t timeout_at, kill_at, silence_at, drain_at;
-	uint64_t tell_at; /* STARTED may wait for other news until then; 0: due */
+	uint64_t tell_at; /* until then STARTED may wait for its end, and output too; 0:
+			     due */
 	uint32_t kill_grace_ms;
 	unsigned kill_rounds;
 	uint64_t oom_before; /* oom_read() at its start */

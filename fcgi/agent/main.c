@@ -227,7 +227,7 @@ static int prepare(struct agent *a, int listen_fd)
 	if (loop_init(&a->loop) < 0 || watch_signals(a) < 0)
 		return -1;
 	a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	spawn_raise_files();
+	spawn_prepare();
 	a->commands.loop = &a->loop;
 	a->commands.oom_fd = oom_open();
 	conn_init(&a->conn, &a->loop, &a->commands);

@@ -13,7 +13,7 @@
 #include "agent/spawn.h"
 #include "base/auto.h"
 
-enum { BASE_MAX = 7, TEXT_MAX = BASE_MAX * (USERS_FIELD_MAX + 16) };
+enum { BASE_MAX = 6 }; /* variables that a login sets */
 
 static void fail(struct plan *p, enum ap_stage stage, int error)
 {
@@ -82,9 +82,9 @@ static const char *default_path(const struct user *u)
 static bool add_base(struct plan *p)
 {
 	const struct user *u = &p->user;
-	const struct {
+	const struct base {
 		const char *name, *value;
-	} base[] = {
+	} base[BASE_MAX] = {
 		{"PATH", default_path(u)},
 		{"HOME", u->home[0] ? u->home : "/"},
 		{"USER", u->name},
@@ -92,25 +92,30 @@ static bool add_base(struct plan *p)
 		{"SHELL", u->shell[0] ? u->shell : "/bin/sh"},
 		{"LANG", "C.UTF-8"},
 	};
-	size_t n = p->head.envc, given = n, left = TEXT_MAX;
+	const struct base *missing[BASE_MAX];
+	size_t n = 0, left = 0, given = p->head.envc;
 	char *at;
 	int len;
 
-	p->text = at = malloc(TEXT_MAX);
-	if (!p->text)
-		return false;
-	for (size_t i = 0; i < sizeof(base) / sizeof(base[0]); i++) {
+	for (size_t i = 0; i < BASE_MAX; i++) {
 		if (has_name(p->envp, given, base[i].name))
 			continue;
-		len = snprintf(at, left, "%s=%s", base[i].name, base[i].value);
+		missing[n++] = &base[i];
+		left += strlen(base[i].name) + strlen(base[i].value) + sizeof("=");
+	}
+	p->envp[given + n] = NULL;
+	if (n == 0)
+		return true;
+	p->text = at = malloc(left);
+	for (size_t i = 0; at && i < n; i++) {
+		p->envp[given + i] = at;
+		len = snprintf(at, left, "%s=%s", missing[i]->name, missing[i]->value);
 		if (len < 0 || (size_t)len >= left)
-			break; /* cannot happen: TEXT_MAX holds them all */
-		p->envp[n++] = at;
+			abort(); /* cannot happen: left holds them all */
 		at += len + 1;
 		left -= (size_t)len + 1;
 	}
-	p->envp[n] = NULL;
-	return true;
+	return at != NULL;
 }
 
 static int write_all(int fd, const uint8_t *p, size_t n)

@@ -6,17 +6,20 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Three pipes a command, drains, file requests. */
-enum { FILES_MAX = 8192 };
+#include "base/auto.h"
 
-/* Children are to be killed for memory before the agent: half way up. */
-static const char oom_score_adj[] = "500";
+enum {
+	FILES_MAX = 8192,     /* three pipes a command, drains, file requests */
+	CHILD_OOM_SCORE = 500 /* to be killed for memory before the agent: half way up */
+};
 
 /* The child shares our memory: an instrumented stack would be left poisoned. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -43,13 +46,7 @@ static struct rlimit inherited_files;
 IN_CHILD static void set_limits(uint64_t mark)
 {
 	struct rlimit core = {0, 0}, realtime = {mark, mark};
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	if (fd >= 0) {
-		if (write(fd, oom_score_adj, sizeof(oom_score_adj) - 1) < 0)
-			errno = 0; /* a stricter container: it stays as it is */
-		close(fd);
-	}
 	if (getrlimit(RLIMIT_CORE, &core) == 0) {
 		core.rlim_cur = 0;
 		setrlimit(RLIMIT_CORE, &core);
@@ -175,7 +172,7 @@ failed:
 	_exit(127);
 }
 
-void spawn_raise_files(void)
+static void raise_files(void)
 {
 	struct rlimit raised;
 
@@ -185,6 +182,44 @@ void spawn_raise_files(void)
 	raised.rlim_cur = raised.rlim_max < FILES_MAX ? raised.rlim_max : FILES_MAX;
 	if (raised.rlim_cur > inherited_files.rlim_cur)
 		setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+/*
+ * A child takes our score over, so ours is raised while it is made: two writes to an
+ * open file, where the child would have to find its own. Until its exec the child is
+ * our memory, and would take us with it in any case.
+ */
+static struct {
+	int fd; /* -1: the score stays as it is */
+	int own;
+} oom = {.fd = -1};
+
+static void set_oom_score(int score)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d", score);
+
+	if (oom.fd >= 0 && pwrite(oom.fd, text, (size_t)n, 0) < 0)
+		oom.fd = -1; /* it may not be changed here, so it was not */
+}
+
+static void open_oom_score(void)
+{
+	AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	char text[16] = "";
+
+	if (fd < 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0)
+		return;
+	oom.own = (int)strtol(text, NULL, 10);
+	/* A stricter container: it stays as it is. */
+	if (oom.own < CHILD_OOM_SCORE)
+		oom.fd = MOVE_FD(fd);
+}
+
+void spawn_prepare(void)
+{
+	raise_files();
+	open_oom_score();
 }
 
 /* It runs before this returns, on a stack of its own; errno says why not. */
@@ -220,11 +255,13 @@ pid_t spawn(struct spawn *s)
 	pid_t pid;
 
 	s->error = 0;
+	set_oom_score(CHILD_OOM_SCORE);
 	pid = start(child, s);
 	if (pid < 0) {
 		s->stage = AP_STAGE_FORK;
 		s->error = errno;
 	}
+	set_oom_score(oom.own);
 	/* A failed child is reaped by the caller's loop like any other. */
 	return s->error ? -1 : pid;
 }

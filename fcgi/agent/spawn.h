@@ -29,8 +29,11 @@ struct spawn {
 	int error;
 };
 
-/* Let the agent itself have many descriptors; its children get what it had. */
-void spawn_raise_files(void);
+/*
+ * Once, before the first: lets the agent itself have many descriptors (its children get
+ * what it had), and finds out how its children are to be killed before it is.
+ */
+void spawn_prepare(void);
 
 /* Has the sandbox reached its limit of processes? Found out by starting one. */
 bool spawn_is_full(void);

@@ -62,16 +62,17 @@ int stream_open(struct stream *s, struct loop *l, uint64_t cap, int *ret_child_f
 	if (ring_init(&s->ring, cap < AP_RING_MAX ? (size_t)cap : AP_RING_MAX) < 0)
 		return -1;
 	s->watch.fd = rd;
-	if (loop_watch(l, &s->watch, EPOLLIN) < 0) {
-		ring_release(&s->ring);
-		s->watch.fd = -1;
-		return -1;
-	}
 	s->loop = l;
 	s->cap = cap;
 	*ret_child_fd = wr;
 	rd = wr = -1;
 	return 0;
+}
+
+bool stream_watch(struct stream *s)
+{
+	return s->watch.fd < 0 || s->is_blocked ||
+	       loop_watch(s->loop, &s->watch, EPOLLIN) == 0;
 }
 
 /* As read(2); ENOBUFS when the ring is full. */

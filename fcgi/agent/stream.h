@@ -25,8 +25,10 @@ struct stream {
 };
 
 /* Make ring and pipe; *ret_child_fd is the writing end, owned by the caller.
- * 0, or -1 with errno. */
+ * 0, or -1 with errno. Nobody is told yet when something comes out of it. */
 int stream_open(struct stream *s, struct loop *l, uint64_t cap, int *ret_child_fd);
+/* From now on the owner is told. False: not possible now. Twice is fine. */
+bool stream_watch(struct stream *s);
 /* Read what is there, at most a few MiB; whether anything came. */
 bool stream_pump(struct stream *s);
 /* The runner has everything before offset. */

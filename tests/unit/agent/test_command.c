@@ -124,6 +124,31 @@ static void a_command_starts_clean(void **state)
 	result_free(&r);
 }
 
+static int oom_score_of(pid_t pid)
+{
+	char path[64];
+	int score = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &score), 1);
+	fclose(f);
+	return score;
+}
+
+static void for_memory_a_command_is_killed_before_the_agent(void **state)
+{
+	int own = oom_score_of(getpid()); /* what the agent was started with */
+	struct result r = run_sh("cat /proc/self/oom_score_adj");
+
+	(void)state;
+	assert_int_equal(strtol(r.out[0], NULL, 10), own > 500 ? own : 500);
+	assert_int_equal(oom_score_of(h.pid), own);
+	result_free(&r);
+}
+
 static void another_user_has_its_groups_and_nothing_more(void **state)
 {
 	const char *argv[] = {"sh", "-c", "id -u; id -g; grep ^CapEff /proc/self/status",
@@ -452,9 +477,10 @@ static void many_commands_at_once_all_end(void **state)
 static void nothing_is_left_of_all_that(void **state)
 {
 	(void)state;
-	/* 0 zombies; stdio, listener, epoll, timer, signals, two of null, connection
-	 * the list of children and the two pipes of this command. */
-	await_output("ps -eo stat= | grep -c Z; ls /proc/1/fd | wc -l", "0\n13\n");
+	/* 0 zombies; stdio, listener, epoll, timer, signals, three of null, connection,
+	 * the score for memory, the list of children and the two pipes of this command.
+	 */
+	await_output("ps -eo stat= | grep -c Z; ls /proc/1/fd | wc -l", "0\n15\n");
 }
 
 int main(void)
@@ -466,6 +492,7 @@ int main(void)
 		cmocka_unit_test(an_argument_that_is_too_long_says_e2big),
 		cmocka_unit_test(the_environment_is_real_and_exact),
 		cmocka_unit_test(a_command_starts_clean),
+		cmocka_unit_test(for_memory_a_command_is_killed_before_the_agent),
 		cmocka_unit_test(another_user_has_its_groups_and_nothing_more),
 		cmocka_unit_test(a_timeout_is_not_early_by_a_millisecond),
 		cmocka_unit_test(who_ignores_term_is_killed_after_the_grace),
