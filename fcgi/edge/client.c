@@ -136,12 +136,15 @@ static void flush(struct client *c)
 		watch(c, c->count > 0);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void release(struct client *c)
 {
-	struct client *c = handle->data;
-
 	close(c->fd);
 	c->ops->free(c);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	release(handle->data);
 }
 
 void client_close(struct client *c)
@@ -153,7 +156,8 @@ void client_close(struct client *c)
 		pop_chunk(c);
 	c->ops->gone(c);
 	lot_left(c->lot, c);
-	uv_close((uv_handle_t *)&c->poll, on_closed);
+	if (c->is_polled)
+		uv_close((uv_handle_t *)&c->poll, on_closed);
 }
 
 /* Throws away what the peer sends. False: it left. */
@@ -184,16 +188,20 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 		c->ops->drained(c);
 }
 
-void client_adopt(struct client *c, uv_loop_t *loop)
+void client_settle(struct client *c, uv_loop_t *loop)
 {
-	int rc = uv_poll_init(loop, &c->poll, c->fd);
+	int rc;
 
+	if (!c->is_open) {
+		release(c);
+		return;
+	}
+	rc = uv_poll_init(loop, &c->poll, c->fd);
 	/* Fails only for what epoll cannot watch; a socket is none of that. */
 	assert(rc == 0);
 	c->poll.data = c;
 	c->is_polled = true;
-	watch(c, false);
-	c->ops->start(c);
+	watch(c, c->count > 0);
 }
 
 static void enqueue(struct client *c, struct chunk *k)

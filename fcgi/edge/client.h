@@ -40,6 +40,7 @@ struct client_ops {
 struct client {
 	const struct client_ops *ops;
 	struct client *next, **link; /* the lot's lists */
+	struct client *next_fresh;
 	struct lot *lot;
 	uv_poll_t poll;
 	int fd;
@@ -57,8 +58,11 @@ struct client {
 void client_init(struct client *c, const struct client_ops *ops, int fd,
 		 uint16_t request_id);
 
-/* Watch the connection; called by the lot when the client reaches the loop. */
-void client_adopt(struct client *c, uv_loop_t *loop);
+/*
+ * For the lot, once, when nobody is at work on the client: watch its connection. One
+ * that was answered as soon as it reached the loop has none any more, and goes.
+ */
+void client_settle(struct client *c, uv_loop_t *loop);
 
 static inline bool client_has_room(const struct client *c)
 {

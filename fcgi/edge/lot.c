@@ -19,11 +19,13 @@ struct lot {
 	uv_loop_t *loop;
 	uv_async_t door;
 	uv_poll_t alarm; /* for who waits for an answer; set from any thread */
+	uv_prepare_t settler;
 	int alarm_fd, open_handles;
 	int64_t max;
 	atomic_int_fast64_t taken;
 	struct stats *stats;
 	struct client *adopted; /* loop only */
+	struct client *fresh;   /* loop only: adopted, and not watched yet */
 	void (*emptied)(void *arg);
 	void *arg;
 	pthread_mutex_t lock;
@@ -60,6 +62,22 @@ static void on_alarm(uv_poll_t *alarm, int status, int events)
 		lot_adopt_waiting(lot);
 }
 
+static void settle(struct lot *lot)
+{
+	struct client *c;
+
+	while ((c = lot->fresh)) {
+		lot->fresh = c->next_fresh;
+		client_settle(c, lot->loop);
+	}
+}
+
+/* Before the loop sleeps. Many a client has its answer by then. */
+static void on_settler(uv_prepare_t *settler)
+{
+	settle(settler->data);
+}
+
 struct lot *lot_new(uv_loop_t *loop, int64_t max, struct stats *stats)
 {
 	struct lot *lot = xcalloc(1, sizeof(*lot));
@@ -78,8 +96,11 @@ struct lot *lot_new(uv_loop_t *loop, int64_t max, struct stats *stats)
 	rc = uv_poll_init(loop, &lot->alarm, lot->alarm_fd);
 	assert(rc == 0);
 	uv_poll_start(&lot->alarm, UV_READABLE, on_alarm);
-	lot->door.data = lot->alarm.data = lot;
-	lot->open_handles = 2;
+	rc = uv_prepare_init(loop, &lot->settler);
+	assert(rc == 0);
+	uv_prepare_start(&lot->settler, on_settler);
+	lot->door.data = lot->alarm.data = lot->settler.data = lot;
+	lot->open_handles = 3;
 	return lot;
 }
 
@@ -89,6 +110,7 @@ static void free_lot(uv_handle_t *handle)
 
 	if (--lot->open_handles > 0)
 		return;
+	settle(lot); /* the last ones, which have left */
 	close(lot->alarm_fd);
 	pthread_mutex_destroy(&lot->lock);
 	free(lot);
@@ -99,6 +121,7 @@ void lot_free(struct lot *lot)
 	assert(!lot->adopted);
 	uv_close((uv_handle_t *)&lot->door, free_lot);
 	uv_close((uv_handle_t *)&lot->alarm, free_lot);
+	uv_close((uv_handle_t *)&lot->settler, free_lot);
 }
 
 static void tell_if_empty(struct lot *lot)
@@ -186,8 +209,10 @@ static void adopt(struct lot *lot, struct client *c)
 	if (c->next)
 		c->next->link = &c->next;
 	lot->adopted = c;
+	c->next_fresh = lot->fresh;
+	lot->fresh = c;
 	stats_gauge_add(lot->stats, STATS_PARKED, 1);
-	client_adopt(c, lot->loop);
+	c->ops->start(c);
 }
 
 void lot_adopt_waiting(struct lot *lot)
