@@ -61,8 +61,7 @@ int store_read_run(struct store_reader *r, const char *tenant, const char *run_i
 		return not_found(e);
 	l.v[0].mem = l.mem;
 	if (rows_run_commands(&r->db, &l.v[0], e) < 0 || read_sizes(r, &l.v[0], e) < 0 ||
-	    rows_run_artifacts(&r->db, &l.v[0], e) < 0 ||
-	    rows_run_last_seq(&r->db, run_id, &l.v[0].last_seq, e) < 0)
+	    rows_run_artifacts(&r->db, &l.v[0], e) < 0)
 		return -1;
 	*ret = l.v[0];
 	free(l.v);

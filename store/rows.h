@@ -39,9 +39,10 @@ struct rows_bound {
 int rows_events(struct db *d, sqlite3_stmt *st, const struct rows_bound *b,
 		struct store_events *ret, int64_t *ret_last_id, struct err *e);
 
-/* Commands, artifacts and last_seq of a run whose run_id is set, into its memory. */
+/* Commands and artifacts of a run whose run_id is set, into its memory. */
 int rows_run_commands(struct db *d, struct store_run *run, struct err *e);
 int rows_run_artifacts(struct db *d, struct store_run *run, struct err *e);
+/* Number of its newest event; 0: none. */
 int rows_run_last_seq(struct db *d, const char *run_id, int64_t *ret, struct err *e);
 
 /* What is stored of a command's stream by its events; 0 and false: nothing. */

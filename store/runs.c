@@ -146,7 +146,6 @@ static int fill(struct store *s, struct store_run *run, struct store_arena *mem,
 	run->mem = NULL;
 	if (rc < 0 || cursor_get(&s->cursors, &s->db, run->run_id, &c, e) < 0)
 		return -1;
-	run->last_seq = c->seq;
 	for (size_t i = 0; i < run->ncommands; i++)
 		for (int k = 0; k < STORE_STREAM_COUNT; k++) {
 			struct store_command *cmd = &run->commands[i];

@@ -162,7 +162,6 @@ struct store_run {
 	bool cancel_requested;
 	bool continue_on_error, lock_sandbox, as_root;
 	int64_t ttl_s;
-	int64_t last_seq; /* number of its newest event; 0: none */
 	struct store_command *commands;
 	size_t ncommands;
 	struct store_artifact *artifacts;
