@@ -6,14 +6,16 @@
 static int insert(struct store *s, const char *run_id, const struct store_artifact *a,
 		  struct err *e)
 {
-	static const char sql[] = "REPLACE INTO artifacts(run_id, path, size, mtime_ns,"
-				  " skipped_reason) VALUES (?, ?, ?, ?, ?)";
+	static const char sql[] =
+		"REPLACE INTO artifacts(run_id, path, size, mtime_ns, ctime_ns, in_base,"
+		" skipped_reason) VALUES (?, ?, ?, ?, nullif(?, 0), ?, ?)";
 	AUTO_STMT *st = tx_write(s, sql, e);
 
 	if (!st)
 		return -1;
 	DB_BIND(st, db_text(run_id), db_text(a->path), db_int(a->size),
-		db_int(a->mtime_ns), db_text(a->skipped_reason));
+		db_int(a->mtime_ns), db_int(a->ctime_ns), db_int((int64_t)a->in_base),
+		db_text(a->skipped_reason));
 	return tx_run(s, st, NULL, e);
 }
 
@@ -45,6 +47,54 @@ int store_artifacts_add(struct store *s, const char *run_id,
 	if (tx_mark(s, e) < 0)
 		return -1;
 	return tx_mark_end(s, insert_all(s, run_id, v, n, e), e);
+}
+
+static int copy(struct store *s, const char *run_id, const struct store_artifacts_diff *d,
+		struct err *e)
+{
+	static const char sql[] =
+		"REPLACE INTO artifacts(run_id, path, size, mtime_ns, ctime_ns, in_base)"
+		" SELECT ?1, path, size, mtime_ns, ctime_ns,"
+		" CASE WHEN ?3 THEN 1 WHEN ?4 THEN in_base ELSE 0 END"
+		" FROM artifacts WHERE run_id = ?2 AND skipped_reason IS NULL";
+	AUTO_STMT *st = tx_write(s, sql, e);
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(run_id), db_text(d->from), db_int(d->is_base),
+		db_int(d->has_base));
+	return tx_run(s, st, NULL, e);
+}
+
+static int delete_one(struct store *s, const char *run_id, const char *path,
+		      struct err *e)
+{
+	static const char sql[] = "DELETE FROM artifacts WHERE run_id = ? AND path = ?";
+	AUTO_STMT *st = tx_write(s, sql, e);
+
+	if (!st)
+		return -1;
+	DB_BIND(st, db_text(run_id), db_text(path));
+	return tx_run(s, st, NULL, e);
+}
+
+static int insert_diff(struct store *s, const char *run_id,
+		       const struct store_artifacts_diff *d, struct err *e)
+{
+	if (copy(s, run_id, d, e) < 0)
+		return -1;
+	for (size_t i = 0; i < d->ngone; i++)
+		if (delete_one(s, run_id, d->gone[i], e) < 0)
+			return -1;
+	return insert_all(s, run_id, d->v, d->n, e);
+}
+
+int store_artifacts_add_diff(struct store *s, const char *run_id,
+			     const struct store_artifacts_diff *d, struct err *e)
+{
+	if (tx_mark(s, e) < 0)
+		return -1;
+	return tx_mark_end(s, insert_diff(s, run_id, d, e), e);
 }
 
 static int previous(struct store *s, const char *tenant, const char *identifier,

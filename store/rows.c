@@ -217,8 +217,9 @@ int rows_run_commands(struct db *d, struct store_run *run, struct err *e)
 
 int rows_run_artifacts(struct db *d, struct store_run *run, struct err *e)
 {
-	static const char sql[] = "SELECT path, size, mtime_ns, skipped_reason"
-				  " FROM artifacts WHERE run_id = ? ORDER BY path";
+	static const char sql[] =
+		"SELECT path, size, mtime_ns, skipped_reason,"
+		" ctime_ns, in_base FROM artifacts WHERE run_id = ? ORDER BY path";
 	AUTO_STMT *st = db_stmt(d, sql, e);
 	int rc;
 
@@ -233,6 +234,8 @@ int rows_run_artifacts(struct db *d, struct store_run *run, struct err *e)
 			.size = sqlite3_column_int64(st, 1),
 			.mtime_ns = sqlite3_column_int64(st, 2),
 			.skipped_reason = rows_text(run->mem, st, 3),
+			.ctime_ns = sqlite3_column_int64(st, 4),
+			.in_base = (enum store_in_base)sqlite3_column_int(st, 5),
 		};
 	}
 	return rc;

@@ -209,7 +209,18 @@ static const char *const step_5[] = {
 
 	NULL,
 };
+
+static const char *const step_6[] = {
+	"ALTER TABLE artifacts ADD COLUMN ctime_ns INTEGER;\n"
+	"     -- nanoseconds; with the size it says that a file did not change; NULL: unknown\n",
+	"ALTER TABLE artifacts ADD COLUMN in_base INTEGER NOT NULL DEFAULT 0;\n"
+	"     -- 0: the file is in the run's folder; 1: it is in what .unchanged there leads to;\n"
+	"     -- 2: it is in the run's folder, and an older one of that name is in the other\n",
+
+	NULL,
+};
 /* clang-format on */
 
-const char *const *const schema_steps[] = {step_1, step_2, step_3, step_4, step_5};
+const char *const *const schema_steps[] = {step_1, step_2, step_3,
+					   step_4, step_5, step_6};
 const int schema_step_count = (int)(sizeof schema_steps / sizeof *schema_steps);
