@@ -44,10 +44,33 @@ static int step(int *io_dir, struct str name, int flags, struct err *e)
 	return 0;
 }
 
+static int open_below(int dir, const char *path, int *ret, struct err *e)
+{
+	AUTO_CLOSE int at = dir;
+	struct str rest = str_of(path), part, next;
+
+	str_cut(&rest, '/', &part);
+	while (str_cut(&rest, '/', &next)) {
+		if (step(&at, part, O_DIRECTORY, e) < 0)
+			return -1;
+		part = next;
+	}
+	if (step(&at, part, O_NONBLOCK, e) < 0)
+		return -1;
+	*ret = fd_move(&at);
+	return 0;
+}
+
+/* Of a run that has a share in another one's: the folder of that; -1: it has none. */
+static int open_unchanged(int run)
+{
+	return openat(run, IDENC_UNCHANGED, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 static int open_file(const struct diskfile *f, int *ret, struct err *e)
 {
 	AUTO_CLOSE int at = open(f->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct str rest = str_of(f->path), part, next;
+	AUTO_CLOSE int unchanged = -1;
 	char folder[IDENC_SIZE];
 
 	if (at < 0)
@@ -59,16 +82,13 @@ static int open_file(const struct diskfile *f, int *ret, struct err *e)
 	    step(&at, str_of(folder), O_DIRECTORY, e) < 0 ||
 	    step(&at, str_of(f->run_id), O_DIRECTORY, e) < 0)
 		return -1;
-	str_cut(&rest, '/', &part);
-	while (str_cut(&rest, '/', &next)) {
-		if (step(&at, part, O_DIRECTORY, e) < 0)
-			return -1;
-		part = next;
-	}
-	if (step(&at, part, O_NONBLOCK, e) < 0)
+	unchanged = open_unchanged(at);
+	if (open_below(fd_move(&at), f->path, ret, e) == 0)
+		return 0;
+	if (unchanged < 0 || e->kind != ERR_NOT_FOUND)
 		return -1;
-	*ret = fd_move(&at);
-	return 0;
+	*e = (struct err)ERR_INIT;
+	return open_below(fd_move(&unchanged), f->path, ret, e);
 }
 
 static int read_part(int fd, int64_t offset, size_t max, struct buf *out, struct err *e)

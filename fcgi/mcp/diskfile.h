@@ -10,7 +10,8 @@
 
 /*
  * Artifacts as they lie on the disk, for who shows them in an answer. The tree is
- * the runner's and holds folders and regular files only; still no symbolic link is
+ * the runner's and holds folders and regular files, and links of the runner's own
+ * that lead to a run's unchanged files (IDENC_UNCHANGED); no other symbolic link is
  * followed and nothing outside is reached. Blocking, but local and bounded. Any
  * thread.
  */

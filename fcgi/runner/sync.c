@@ -15,7 +15,7 @@
 #include "runner/filejob.h"
 #include "runner/runevents.h"
 #include "runner/runs.h"
-#include "runner/syncplan.h"
+#include "runner/syncstage.h"
 #include "runner/turn.h"
 #include "wire/idenc.h"
 
@@ -128,23 +128,68 @@ static int64_t size_of(const struct plan_entry *entry)
 	return entry->size < INT64_MAX ? (int64_t)entry->size : INT64_MAX;
 }
 
+static struct store_artifact row_of(const struct plan_entry *entry)
+{
+	bool is_copied = entry->fate != PLAN_SKIPPED;
+
+	return (struct store_artifact){
+		.path = entry->path,
+		.size = size_of(entry),
+		.mtime_ns = entry->mtime_ns,
+		.ctime_ns = is_copied ? entry->ctime_ns : 0,
+		.in_base =
+			is_copied ? (enum store_in_base)entry->in_base : STORE_BASE_NONE,
+		.skipped_reason = entry->reason,
+	};
+}
+
+/* Of the previous run's files; ret has room for them all. */
+static size_t list_gone(const struct syncplan *p, const char **ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->previous.nartifacts; i++)
+		if (!p->seen[i] && !p->previous.artifacts[i].skipped_reason)
+			ret[n++] = p->previous.artifacts[i].path;
+	return n;
+}
+
+static int add_diff(struct sync *s, const struct store_artifact *rows, size_t n,
+		    struct err *e)
+{
+	const struct syncplan *p = s->plan;
+	AUTO_FREE const char **gone = xcalloc(p->previous.nartifacts + 1, sizeof(*gone));
+	const struct store_artifacts_diff diff = {
+		.from = p->previous.run_id,
+		.is_base = p->shares && p->is_previous_base,
+		.has_base = p->shares && !p->is_previous_base,
+		.v = rows,
+		.n = n,
+		.ngone = list_gone(p, gone),
+		.gone = gone,
+	};
+
+	return store_artifacts_add_diff(s->r->store, s->run->run_id, &diff, e);
+}
+
 static void write_rows(struct sync *s)
 {
 	const struct syncplan *p = s->plan;
 	AUTO_FREE struct store_artifact *rows = xcalloc(p->n + 1, sizeof(*rows));
+	bool as_before = p->same * 2 > p->n;
 	struct err e = ERR_INIT;
 	size_t n = 0;
+	int rc = 0;
 
 	for (size_t i = 0; i < p->n; i++)
-		if (p->v[i].fate != PLAN_FOLDER)
-			rows[n++] =
-				(struct store_artifact){.path = p->v[i].path,
-							.size = size_of(&p->v[i]),
-							.mtime_ns = p->v[i].mtime_ns,
-							.skipped_reason = p->v[i].reason};
-	if (n > 0)
-		stored(s, store_artifacts_add(s->r->store, s->run->run_id, rows, n, &e),
-		       &e);
+		if (p->v[i].fate != PLAN_FOLDER &&
+		    !(as_before && p->v[i].fate == PLAN_SAME))
+			rows[n++] = row_of(&p->v[i]);
+	if (as_before)
+		rc = add_diff(s, rows, n, &e);
+	else if (n > 0)
+		rc = store_artifacts_add(s->r->store, s->run->run_id, rows, n, &e);
+	stored(s, rc, &e);
 }
 
 static void leave(struct sync *s)
@@ -336,14 +381,11 @@ void sync_on_entries(struct sandbox *sb, const struct ap_fs_entries *m)
 
 static void find_previous(struct sync *s)
 {
-	struct store_run previous = {0};
 	struct err ignored = ERR_INIT;
 
-	if (store_artifacts_previous(s->r->store, s->run->tenant, s->run->sb->identifier,
-				     &previous, &ignored) < 0)
-		return; /* none: everything is read */
-	s->plan->previous_run_id = xstrdup(previous.run_id);
-	store_run_release(&previous);
+	/* None: everything is read. */
+	store_artifacts_previous(s->r->store, s->run->tenant, s->run->sb->identifier,
+				 &s->plan->previous, &ignored);
 }
 
 static void listed(struct sync *s, const struct ap_fs_end *m)

@@ -1,36 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner/syncplan.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "base/buf.h"
-#include "base/io.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "runner/latest.h"
+#include "wire/idenc.h"
 
 enum {
 	LISTING_MAX = 200000, /* entries read at all */
 	LISTING_BYTES_MAX = 32 * 1024 * 1024,
 	SKIPS_LISTED = 500, /* one by one; the rest as a number */
 	NAME_BYTES_MAX = 255,
-	DIR_MODE = 02750,
-	FILE_MODE = 0640,
 };
-static const char staging_name[] = ".staging";
 
 struct syncplan *plan_new(void)
 {
 	struct syncplan *p = xcalloc(1, sizeof(*p));
 
-	p->staging_fd = -1;
+	p->staging_fd = p->base_fd = -1;
 	return p;
 }
 
@@ -44,12 +37,16 @@ void plan_free(struct syncplan *p)
 	}
 	if (p->staging_fd >= 0)
 		close(p->staging_fd);
+	if (p->base_fd >= 0)
+		close(p->base_fd);
+	store_run_release(&p->previous);
+	free(p->seen);
+	free(p->base_run_id);
 	free(p->v);
 	free(p->root);
 	free(p->tenant);
 	free(p->folder);
 	free(p->run_id);
-	free(p->previous_run_id);
 	free(p);
 }
 
@@ -64,6 +61,14 @@ static const char *component_problem(const char *p, size_t n)
 	return NULL;
 }
 
+static bool is_reserved(const char *p, size_t n)
+{
+	const size_t len = strlen(IDENC_UNCHANGED);
+
+	return n >= len && memcmp(p, IDENC_UNCHANGED, len) == 0 &&
+	       (n == len || p[len] == '/');
+}
+
 const char *plan_name_problem(const struct ap_bytes *path)
 {
 	const char *p = (const char *)path->p, *end = p + path->n;
@@ -73,6 +78,8 @@ const char *plan_name_problem(const struct ap_bytes *path)
 		return "its path is longer than 4095 bytes";
 	if (!utf8_is_valid(p, path->n))
 		return "its name is not valid UTF-8, so no url can be given for it";
+	if (is_reserved(p, path->n))
+		return "its name is one that the server uses itself";
 	while (!problem && p <= end) {
 		const char *slash = memchr(p, '/', (size_t)(end - p));
 		size_t n = (size_t)((slash ? slash : end) - p);
@@ -156,10 +163,12 @@ static struct plan_entry *new_entry(struct syncplan *p)
 
 void plan_skip(struct syncplan *p, struct plan_entry *entry, const char *reason)
 {
-	if (entry->fate == PLAN_FETCH || entry->fate == PLAN_LINKED) {
+	if (entry->fate == PLAN_FETCH || entry->fate == PLAN_SAME) {
 		p->files--;
 		p->bytes -= entry->size;
 	}
+	if (entry->in_base != STORE_BASE_NONE) /* the base would show through */
+		p->must_fill = true;
 	entry->fate = PLAN_SKIPPED;
 	entry->reason = xstrdup(reason);
 	p->skipped++;
@@ -210,174 +219,4 @@ int plan_add(struct syncplan *p, const struct ap_entry *x, struct err *e)
 		p->bytes += x->size;
 	}
 	return 0;
-}
-
-/* ---- the folders */
-
-static int open_dir_at(int at, const char *name, int *ret, struct err *e)
-{
-	*ret = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return *ret < 0 ? err_sys(e, "open %s", name) : 0;
-}
-
-/* A folder of ours below `at`, with the edges' group. */
-static int make_dir_at(int at, const char *name, mode_t mode, gid_t gid, int *ret,
-		       struct err *e)
-{
-	if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
-		return err_sys(e, "make %s", name);
-	if (open_dir_at(at, name, ret, e) < 0)
-		return -1;
-	if ((gid != (gid_t)-1 && fchown(*ret, (uid_t)-1, gid) < 0) ||
-	    fchmod(*ret, mode) < 0)
-		return err_sys(e, "the group of %s", name);
-	return 0;
-}
-
-static int open_root(const struct syncplan *p, int *ret, struct err *e)
-{
-	*ret = open(p->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *ret < 0 ? err_sys(e, "open %s", p->root) : 0;
-}
-
-static void remove_staging(const struct syncplan *p)
-{
-	AUTO_FREE char *path = xasprintf("%s/%s/%s", p->root, staging_name, p->run_id);
-	struct err ignored = ERR_INIT;
-
-	io_rmtree(path, &ignored);
-}
-
-static int open_staging(struct syncplan *p, struct err *e)
-{
-	AUTO_CLOSE int root = -1;
-	AUTO_CLOSE int staging = -1;
-
-	remove_staging(p); /* of a runner that died */
-	if (open_root(p, &root, e) < 0 ||
-	    make_dir_at(root, staging_name, 0700, (gid_t)-1, &staging, e) < 0)
-		return -1;
-	return make_dir_at(staging, p->run_id, DIR_MODE, p->gid, &p->staging_fd, e);
-}
-
-/* The folder of the identifier's previous artifacts; -1: there is none. */
-static int open_previous(const struct syncplan *p)
-{
-	AUTO_FREE char *path = NULL;
-
-	if (!p->previous_run_id)
-		return -1;
-	path = xasprintf("%s/%s/%s/%s", p->root, p->tenant, p->folder,
-			 p->previous_run_id);
-	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static bool same_file(int previous, const struct plan_entry *entry)
-{
-	struct stat st;
-
-	return fstatat(previous, entry->path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       S_ISREG(st.st_mode) && (uint64_t)st.st_size == entry->size &&
-	       st.st_mtim.tv_sec == entry->ctime_ns / 1000000000 &&
-	       st.st_mtim.tv_nsec == entry->ctime_ns % 1000000000;
-}
-
-static int stage_entry(struct syncplan *p, struct plan_entry *entry, int previous,
-		       struct err *e)
-{
-	if (entry->fate == PLAN_FOLDER) {
-		if (mkdirat(p->staging_fd, entry->path, 0750) < 0 && errno != EEXIST)
-			return err_sys(e, "make folder %.200s", entry->path);
-		return 0;
-	}
-	if (entry->fate == PLAN_FETCH && previous >= 0 && same_file(previous, entry) &&
-	    linkat(previous, entry->path, p->staging_fd, entry->path, 0) == 0)
-		entry->fate = PLAN_LINKED;
-	return 0;
-}
-
-int plan_stage(struct syncplan *p, struct err *e)
-{
-	AUTO_CLOSE int previous = open_previous(p);
-
-	if (open_staging(p, e) < 0)
-		return err_wrap(e, "the folder for artifacts");
-	for (size_t i = 0; i < p->n; i++)
-		if (stage_entry(p, &p->v[i], previous, e) < 0)
-			return -1;
-	return 0;
-}
-
-int plan_open(const struct syncplan *p, const struct plan_entry *entry, int *ret_fd,
-	      struct err *e)
-{
-	int fd = openat(p->staging_fd, entry->path,
-			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
-
-	if (fd < 0)
-		return err_sys(e, "make %.200s", entry->path);
-	*ret_fd = fd;
-	return 0;
-}
-
-int plan_close(const struct plan_entry *entry, int fd, struct err *e)
-{
-	const struct timespec t[2] = {
-		{.tv_nsec = UTIME_OMIT},
-		{.tv_sec = entry->ctime_ns / 1000000000,
-		 .tv_nsec = entry->ctime_ns % 1000000000},
-	};
-
-	if (futimens(fd, t) < 0) {
-		int rc = err_sys(e, "the time of %.200s", entry->path);
-
-		close(fd);
-		return rc;
-	}
-	return close(fd) < 0 ? err_sys(e, "write %.200s", entry->path) : 0;
-}
-
-void plan_remove(const struct syncplan *p, const struct plan_entry *entry)
-{
-	unlinkat(p->staging_fd, entry->path, 0);
-}
-
-/* ---- in its place */
-
-/* Of a runner that published and died before it could say so. */
-static void remove_published(const struct syncplan *p)
-{
-	AUTO_FREE char *path =
-		xasprintf("%s/%s/%s/%s", p->root, p->tenant, p->folder, p->run_id);
-	struct err ignored = ERR_INIT;
-
-	if (io_exists(path))
-		io_rmtree(path, &ignored);
-}
-
-int plan_publish(struct syncplan *p, struct err *e)
-{
-	AUTO_CLOSE int root = -1;
-	AUTO_CLOSE int tenant = -1;
-	AUTO_CLOSE int folder = -1;
-	AUTO_CLOSE int staging = -1;
-
-	if (open_root(p, &root, e) < 0 || latest_lock(root, e) < 0 ||
-	    make_dir_at(root, p->tenant, DIR_MODE, p->gid, &tenant, e) < 0 ||
-	    make_dir_at(tenant, p->folder, DIR_MODE, p->gid, &folder, e) < 0 ||
-	    open_dir_at(root, staging_name, &staging, e) < 0)
-		return -1;
-	remove_published(p);
-	if (renameat(staging, p->run_id, folder, p->run_id) < 0)
-		return err_sys(e, "publish the artifacts");
-	return latest_point(folder, p->run_id, e);
-}
-
-void plan_discard(struct syncplan *p)
-{
-	if (p->staging_fd < 0)
-		return;
-	close(p->staging_fd);
-	p->staging_fd = -1;
-	remove_staging(p);
 }

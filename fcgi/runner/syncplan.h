@@ -7,25 +7,24 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "store/types.h"
 #include "wire/agentproto.h"
 
 /*
- * One run's artifacts on their way to the disk: what the listing said, what is
- * taken, linked or skipped, and the folder work. Blocking; used by one thread at
- * a time.
+ * One run's artifacts on their way to the disk: what the listing said, and what is
+ * taken, kept or skipped (syncdiff.h), staged and published (syncstage.h). Used by
+ * one thread at a time.
  *
- * A published file carries as its time the source's ctime, which nobody in the
- * sandbox can set: equal size and ctime mean that the file of the identifier's
- * previous run is the same, and it is hard-linked. Names come from a hostile
- * agent: each is checked (plan_name_problem) before it is used, everything
- * happens below a folder of our own with no symlinks in it.
+ * Names come from a hostile agent: each is checked (plan_name_problem) before it is
+ * used, everything happens below a folder of our own with no symlinks in it.
  */
-enum plan_fate { PLAN_FETCH, PLAN_LINKED, PLAN_FOLDER, PLAN_SKIPPED };
+enum plan_fate { PLAN_FETCH, PLAN_SAME, PLAN_FOLDER, PLAN_SKIPPED };
 
 struct plan_entry {
 	char *path;
 	uint8_t fate;
 	uint8_t tries;
+	uint8_t in_base; /* enum store_in_base */
 	uint32_t mode;
 	uint64_t size;
 	int64_t mtime_ns, ctime_ns;
@@ -37,8 +36,8 @@ struct plan_limits {
 };
 
 struct syncplan {
-	char *root;                                       /* ARTIFACTS_DIR */
-	char *tenant, *folder, *run_id, *previous_run_id; /* previous: NULL: none */
+	char *root; /* ARTIFACTS_DIR */
+	char *tenant, *folder, *run_id;
 	gid_t gid;
 	struct plan_limits limits;
 	struct plan_entry *v;
@@ -48,6 +47,16 @@ struct syncplan {
 	uint64_t listing_bytes;
 	uint64_t skipped; /* also those no longer listed one by one */
 	int staging_fd;   /* -1: none */
+
+	/* The identifier's artifacts before this run; run_id NULL: none. */
+	struct store_run previous;
+	bool *seen;        /* of its artifacts: listed as a file again */
+	uint64_t same;     /* so many are as they were */
+	char *base_run_id; /* where its files are that it does not have itself, or */
+	int base_fd;       /* it itself; -1: none */
+	bool is_previous_base;
+	bool shares;    /* has the base's files without linking them */
+	bool must_fill; /* links them after all, before it is published */
 };
 
 struct syncplan *plan_new(void);
@@ -59,20 +68,5 @@ const char *plan_name_problem(const struct ap_bytes *path);
 /* One entry of the listing. -1: the listing is longer than any we read. */
 int plan_add(struct syncplan *p, const struct ap_entry *entry, struct err *e);
 void plan_skip(struct syncplan *p, struct plan_entry *entry, const char *reason);
-
-/* Make the staging folder and the folders in it, link what is unchanged. */
-int plan_stage(struct syncplan *p, struct err *e);
-
-/* A new file in the staging folder; its descriptor. */
-int plan_open(const struct syncplan *p, const struct plan_entry *entry, int *ret_fd,
-	      struct err *e);
-int plan_close(const struct plan_entry *entry, int fd, struct err *e);
-void plan_remove(const struct syncplan *p, const struct plan_entry *entry);
-
-/* All at once in its place, and `latest` to it. */
-int plan_publish(struct syncplan *p, struct err *e);
-
-/* The staging folder goes. */
-void plan_discard(struct syncplan *p);
 
 #endif

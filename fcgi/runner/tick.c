@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "runner/audit.h"
 #include "runner/latest.h"
+#include "runner/oldfiles.h"
 #include "runner/recovery.h"
 #include "runner/reserve.h"
 #include "runner/runs.h"
@@ -123,15 +124,12 @@ static void work_sweep(struct control_job *cj)
 	for (size_t i = 0; i < j->runs.n; i++) {
 		const struct store_run *run = &j->runs.v[i];
 		char folder[IDENC_SIZE];
-		AUTO_FREE char *path = NULL;
 		struct err e = ERR_INIT;
 
 		if (!idenc_is_tenant(run->tenant) || !idenc_is_run_id(run->run_id))
 			continue;
 		idenc(folder, run->identifier);
-		path = xasprintf("%s/%s/%s/%s", j->root, run->tenant, folder,
-				 run->run_id);
-		if ((io_exists(path) && io_rmtree(path, &e) < 0) ||
+		if (oldfiles_remove(j->root, run->tenant, folder, run->run_id, &e) < 0 ||
 		    latest_settle(j->root, run->tenant, folder, &e) < 0)
 			log_warn("old artifacts: %s", e.msg);
 	}
@@ -153,6 +151,21 @@ static void done_sweep(struct control_job *cj)
 	store_runs_release(&j->runs);
 	free(j->root);
 	free(j);
+}
+
+/* The files of those that a run may just be taking a share in stay for now. */
+static void spare_busy(struct runner *r, struct store_runs *doomed)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < doomed->n; i++) {
+		const struct sandbox *sb =
+			sandbox_find(r, doomed->v[i].tenant, doomed->v[i].identifier);
+
+		if (!sb || sb->syncs == 0)
+			doomed->v[n++] = doomed->v[i];
+	}
+	doomed->n = n;
 }
 
 static void remove_files(struct runner *r, struct store_runs *doomed)
@@ -184,6 +197,7 @@ static void sweep(struct runner *r, int64_t now, int64_t mono)
 	}
 	turn_dirty(r);
 	r->next_sweep = mono + (more ? 0 : SWEEP_EVERY_MS);
+	spare_busy(r, &doomed);
 	if (doomed.n > 0)
 		remove_files(r, &doomed);
 }

@@ -24,6 +24,12 @@ bool idenc_is_plain(const char *identifier);
 /* "run_" and 32 lower-case hex digits. */
 bool idenc_is_run_id(const char *s);
 
+/*
+ * In the folder of a run's artifacts: a link to the folder with those files that did
+ * not change (runner/oldfiles.h). No artifact has this name.
+ */
+#define IDENC_UNCHANGED ".unchanged"
+
 /* 32 lower-case hex digits. */
 bool idenc_is_session_id(const char *s);
 

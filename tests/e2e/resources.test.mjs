@@ -80,3 +80,33 @@ test("identifiers, run ids and streams complete", async () => {
 	assert.deepEqual((await complete("stream", "stde")).values, ["stderr"]);
 	assert.deepEqual((await complete("other", "")).values, []);
 });
+
+// The folder of a run that changed few of many files has only these (runner/oldfiles.h).
+test("of many files the changed and the unchanged ones are served alike", async () => {
+	for (const id of ["many", "many 1"]) {
+		const before = await run(client, id, [
+			"mkdir '/artifacts/d 1'; cd '/artifacts/d 1'; for i in $(seq 300); do echo $i >$i.txt; done; echo odd >'a?b%41&c.txt'",
+		]);
+		const { run_id, final } = await run(client, id, ["cd '/artifacts/d 1'; echo new >1.txt; echo more >more.txt"]);
+		assert.equal(final.artifacts_total, 302);
+		const get = (path, at = run_id, headers = {}) => server.get(`/artifacts/${encodeURIComponent(id)}/${at}/${path}`, { headers });
+		for (const [path, text] of [["1.txt", "new\n"], ["2.txt", "2\n"], ["more.txt", "more\n"], ["a%3Fb%2541%26c.txt", "odd\n"]]) {
+			for (const at of [run_id, "latest"]) {
+				const r = await get(`d%201/${path}`, at);
+				assert.equal(await r.text(), text, `${at} ${path}`);
+				assert.equal(r.headers.get("content-type"), "text/plain; charset=utf-8");
+				assert.equal(r.headers.get("x-content-type-options"), "nosniff");
+			}
+			assert.equal((await read(`sandbox://runs/${run_id}/artifacts/d%201/${path}`)).text, text);
+		}
+		assert.equal(await (await get("d%201/1.txt", before.run_id)).text(), "1\n");
+		const part = await get("d%201/123.txt", run_id, { range: "bytes=1-1" });
+		assert.deepEqual([part.status, await part.text()], [206, "2"]);
+		for (const path of ["d%201/none.txt", "d%201", "d%201/", ".unchanged/d%201/1.txt", ".unchanged"]) {
+			const r = await get(path);
+			assert.equal(r.status, 404, path);
+			assert.equal((await r.json()).error.kind, "not_found");
+		}
+		assert.equal((await get("d%201/more.txt", before.run_id)).status, 404);
+	}
+});

@@ -189,6 +189,75 @@ static void many_files_come_whole(void **state)
 	assert_int_equal(5000000, stat_of(t, id, "big").st_size);
 }
 
+static char *unchanged(const char *path)
+{
+	return xasprintf(".unchanged/%s", path);
+}
+
+/* Also over a new runner, which knows of the files by their rows alone. */
+static void of_many_files_only_the_new_ones_take_room_and_all_are_listed(void **state)
+{
+	struct rig *t = *state;
+	char one[ID_RUN_LEN + 1], two[ID_RUN_LEN + 1], three[ID_RUN_LEN + 1];
+	AUTO_STORE_RUN run = {0};
+	AUTO_FREE char *f2 = unchanged("d/f2");
+	AUTO_FREE char *not_here = NULL;
+
+	run_shell(t, one,
+		  "mkdir /artifacts/d; cd /artifacts/d; for i in $(seq 300); do echo $i "
+		  ">f$i; done");
+	run_shell(t, two, "cd /artifacts; echo new >d/f1; echo more >more; mkfifo p");
+	check_text(t, two, "d/f1", "new\n");
+	check_text(t, two, f2, "2\n");
+	rig_read_run(t, two, &run);
+	assert_int_equal(302, run.nartifacts);
+	assert_int_equal(4, artifact(&run, "d/f1")->size);
+	assert_int_equal(3, artifact(&run, "d/f11")->size);
+	assert_non_null(artifact(&run, "p")->skipped_reason);
+	store_run_release(&run);
+	rig_end(t, SIGKILL);
+	rig_start(t);
+	run_shell(t, three, "rm /artifacts/more /artifacts/p");
+	check_text(t, three, "../latest/d/f1", "new\n");
+	check_text(t, three, f2, "2\n");
+	not_here = published(t, three, "d/f2");
+	assert_false(io_exists(not_here));
+	rig_read_run(t, three, &run);
+	assert_int_equal(300, run.nartifacts);
+}
+
+/* Retention is no business of a doorbell's: it is looked for. */
+static void wait_gone(const char *path)
+{
+	while (io_exists(path))
+		poll(NULL, 0, 20);
+}
+
+static void what_later_runs_share_outlives_its_run(void **state)
+{
+	struct rig *t = *state;
+	char one[ID_RUN_LEN + 1], two[ID_RUN_LEN + 1];
+	AUTO_FREE char *first = NULL;
+	AUTO_FREE char *f2 = unchanged("f2");
+	AUTO_FREE char *base = NULL;
+
+	run_shell(t, one, "cd /artifacts; for i in $(seq 300); do echo $i >f$i; done");
+	run_shell(t, two, "echo new >/artifacts/f1");
+	first = published(t, one, "f2");
+	base = xasprintf("%s/artifacts/default/a/.base", t->dir);
+	rig_end(t, SIGUSR1);
+	t->conf.max_runs = 1;
+	rig_start(t);
+	wait_gone(first);
+	check_text(t, two, f2, "2\n");
+	check_text(t, two, "f1", "new\n");
+	run_shell(t, one, "rm /artifacts/*; echo small >/artifacts/s");
+	rig_end(t, SIGUSR1);
+	rig_start(t);
+	wait_gone(base);
+	check_text(t, one, "../latest/s", "small\n");
+}
+
 static int entries_found;
 
 static int count_entry(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -237,6 +306,8 @@ int main(void)
 		TEST(artifacts_come_out_of_a_failed_run_too),
 		TEST(a_failing_disk_leaves_no_half_folder),
 		TEST(many_files_come_whole),
+		TEST(of_many_files_only_the_new_ones_take_room_and_all_are_listed),
+		TEST(what_later_runs_share_outlives_its_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
