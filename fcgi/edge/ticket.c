@@ -100,18 +100,24 @@ static void stop_waiting(struct ticket *t)
 	set_awaiting(t, false);
 }
 
-/* Nothing is to be done any more. */
-static void end(struct ticket *t)
+/* Over: it waits for nothing and is found no more. The call is the caller's. */
+static struct mcp_call *leave(struct ticket *t)
 {
-	if (!t->call)
-		return;
 	stop_waiting(t);
 	*t->link = t->next_ticket;
 	if (t->next_ticket)
 		t->next_ticket->link = t->link;
 	if (t->is_alone)
 		t->edge->tickets->alone--;
-	mcp_call_free(MOVE(t->call));
+	return MOVE(t->call);
+}
+
+/* Nothing is to be done any more. */
+static void end(struct ticket *t)
+{
+	if (!t->call)
+		return;
+	mcp_call_free(leave(t));
 	free_when_done(t);
 }
 
@@ -299,10 +305,14 @@ static bool ask_client(struct ticket *t, enum mcp_next *next)
 	return true;
 }
 
+/* The client may be found gone while it is told: then nothing of it is left to end. */
 static void answer(struct ticket *t)
 {
-	outlet_answer(&t->out, t->call);
-	end(t);
+	struct mcp_call *call = leave(t);
+
+	outlet_answer(&t->out, call);
+	mcp_call_free(call);
+	free_when_done(t);
 }
 
 /* Step until something must be waited for, or all is said. */

@@ -328,6 +328,41 @@ static void a_legacy_client_that_left_may_still_cancel(void **state)
 	rig_close(&r);
 }
 
+/* The id of the answer's beginning: with it a client asks for the rest. */
+static void take_event_id(int fd, char id[static 512])
+{
+	AUTO_BUF b = BUF_INIT(1 << 20);
+
+	assert_true(rig_read_until(fd, &b, "retry: "));
+	assert_int_equal(sscanf(strstr(b.p, "id: "), "id: %511s", id), 1);
+}
+
+static void a_client_that_left_before_the_rest_of_its_answer_hurts_nobody(void **state)
+{
+	char run_id[64], id[512];
+	const char *const pairs[] = {
+		HOST, SSE, "HTTP_MCP_SESSION_ID", rig_session, "HTTP_LAST_EVENT_ID",
+		id,   NULL};
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_open(&r);
+	rig_add_session(&r);
+	fd = call_run(&r, "\"_meta\":{\"progressToken\":0},", "2025-11-25");
+	rig_accept_run(&r, run_id);
+	take_event_id(fd, id);
+	rig_end_run(&r, run_id);
+	close(fd);
+	/* All is there to be said at once, and nobody to hear even its head. */
+	kill(r.pid, SIGSTOP);
+	close(rig_send(&r, "GET", "/mcp", "", 0, pairs));
+	kill(r.pid, SIGCONT);
+	AUTO_ANSWER a = rig_answer(rig_send(&r, "GET", "/mcp", "", 0, pairs));
+	assert_has(a.body, "\"result\"");
+	rig_close(&r);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(frames_from_anywhere_reach_a_sessions_stream),
 	cmocka_unit_test(the_newer_of_two_streams_stays),
@@ -337,6 +372,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_relayed_cancel_ends_the_run_and_nothing_is_answered),
 	cmocka_unit_test(a_modern_client_that_leaves_takes_its_run_back),
 	cmocka_unit_test(a_legacy_client_that_left_may_still_cancel),
+	cmocka_unit_test(a_client_that_left_before_the_rest_of_its_answer_hurts_nobody),
 };
 
 RIG_MAIN(tests)
