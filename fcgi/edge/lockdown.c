@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,10 +22,10 @@
 
 /* Allowed whatever their arguments. Anything not in these tables fails with EPERM. */
 static const int allowed[] = {
-	/* connections */
+	/* connections: shutdown is below */
 	SYS(accept), SYS(accept4), SYS(recvfrom), SYS(recvmsg), SYS(sendto), SYS(sendmsg),
-	SYS(shutdown), SYS(getsockname), SYS(getpeername), SYS(getsockopt),
-	SYS(setsockopt), SYS(read), SYS(readv), SYS(write), SYS(writev), SYS(close),
+	SYS(getsockname), SYS(getpeername), SYS(getsockopt), SYS(setsockopt), SYS(read),
+	SYS(readv), SYS(write), SYS(writev), SYS(close),
 	/* waiting */
 	SYS(timerfd_settime), SYS(epoll_create1), SYS(epoll_ctl), SYS(epoll_wait),
 	SYS(epoll_pwait), SYS(poll), SYS(ppoll), SYS(eventfd2), SYS(pipe2), SYS(futex),
@@ -191,6 +192,9 @@ static int add_conditional(scmp_filter_ctx ctx)
 			       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	rc |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SYS(ioctl), 1,
 			       SCMP_A1(SCMP_CMP_EQ, FIONBIO));
+	/* Its own side of a connection. The other side of the listener is all edges'. */
+	rc |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SYS(shutdown), 1,
+			       SCMP_A1(SCMP_CMP_EQ, SHUT_WR));
 	/* A thread, never a process. */
 	rc |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SYS(clone), 1,
 			       SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));

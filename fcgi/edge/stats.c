@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "edge/stats.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -43,9 +45,13 @@ static const struct {
 	[STATS_AWAITING] = {"mcp_awaiting_requests", "Requests that await a run's end."},
 };
 
-/* All edges ask for the same size, so the first one's call is everybody's. */
+/*
+ * All edges ask for the same size, so the first one's call is everybody's. Nobody can
+ * take it back: who touches a mapping beyond the end of its file dies.
+ */
 static int size_memfd(int fd, struct err *e)
 {
+	enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -53,6 +59,12 @@ static int size_memfd(int fd, struct err *e)
 	if (st.st_size < (off_t)(SLOTS * sizeof(struct slot)) &&
 	    ftruncate(fd, (off_t)(SLOTS * sizeof(struct slot))) < 0)
 		return err_sys(e, "size the edges' shared numbers");
+	/* EPERM: it is sealed already. */
+	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0 && errno != EPERM)
+		return err_sys(e, "seal the edges' shared numbers");
+	if (!(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
+		return err_set(e, ERR_INVALID,
+			       "the edges' shared numbers can be cut short");
 	return 0;
 }
 

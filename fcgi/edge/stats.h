@@ -11,8 +11,8 @@
  * The numbers of the edges, for /metrics. Any edge may be asked, so the numbers
  * of all of them live in one shared mapping: a memfd that the master made, so
  * counters survive an edge's restart and never run backwards. Each edge writes
- * its own slot; the text is the sum. Without a memfd (tests) the mapping is
- * private. Counting is lock-free; any thread.
+ * its own slot; the text is the sum. The memfd is sealed in its size by who opens it
+ * first; without one (tests) the mapping is private. Counting is lock-free; any thread.
  *
  * A hostile edge can falsify these numbers, nothing else: readers only add.
  */

@@ -81,7 +81,7 @@ static int open_all(struct crew *k, struct err *e)
 	k->exe = xstrdup(exe);
 	if (pipe2(k->life, O_CLOEXEC) < 0)
 		return err_sys(e, "make the life pipe");
-	k->stats_fd = memfd_create("edge-stats", MFD_CLOEXEC);
+	k->stats_fd = memfd_create("edge-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (k->stats_fd < 0)
 		return err_sys(e, "memory for the edges' numbers");
 	if (listener_open(k->dir->run_dir, k->dir->edge_gid, &k->listen_fd, e) < 0 ||

@@ -174,7 +174,7 @@ static inline void rig_open(struct rig *r)
 	r->runner_fd = pair[0];
 	r->edge_fd = pair[1];
 	r->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r->stats_fd = memfd_create("edge-stats", MFD_CLOEXEC);
+	r->stats_fd = memfd_create("edge-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	rig_start_edge(r);
 }
 

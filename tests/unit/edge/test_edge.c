@@ -636,9 +636,25 @@ static void what_a_killed_master_leaves_unanswered_is_told_so_at_once(void **sta
 	rig_close(&r);
 }
 
+/* A broken edge could cut the others' mapping from under them. */
+static void the_shared_numbers_keep_their_size(void **state)
+{
+	struct stat st;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r);
+	assert_int_equal(fstat(r.stats_fd, &st), 0);
+	assert_true(st.st_size > 0);
+	assert_int_equal(ftruncate(r.stats_fd, 0), -1);
+	assert_int_equal(ftruncate(r.stats_fd, st.st_size * 2), -1);
+	rig_close(&r);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(what_a_killed_master_leaves_unanswered_is_told_so_at_once),
 	cmocka_unit_test(the_last_answer_and_the_end_of_the_runner_come_at_once),
+	cmocka_unit_test(the_shared_numbers_keep_their_size),
 	cmocka_unit_test(a_ping_is_answered_without_the_runner),
 	cmocka_unit_test(paths_and_methods_are_a_closed_set),
 	cmocka_unit_test(a_body_over_the_limit_is_413_and_read_to_its_end),
