@@ -19,8 +19,8 @@ enum { RELAY_QUEUE_MAX = 256 };
 /* Guests at one time; more wait in the listener's queue. */
 enum { GUESTS_MAX = 64 };
 
-struct answer {
-	struct answer *next;
+struct queued {
+	struct queued *next;
 	enum edgemsg_type type;
 	uint64_t id;
 	json_t *body;
@@ -30,11 +30,12 @@ struct edge {
 	uv_poll_t poll;
 	struct edges *all;
 	int index, fd, doorbell;
-	struct answer *head, **tail; /* what the full socket refused */
+	struct queued *head, **tail; /* what the full socket refused */
 	size_t nqueued;
 	bool gone;
 	bool is_guest; /* its place is free when it is gone and closed */
 	bool is_taken;
+	uint32_t visit; /* of guests at this place: which one it is */
 };
 
 struct edges {
@@ -75,7 +76,7 @@ static int try_send(struct edge *ed, enum edgemsg_type type, uint64_t id,
 static void send_or_queue(struct edge *ed, enum edgemsg_type type, uint64_t id,
 			  json_t *body)
 {
-	struct answer *a;
+	struct queued *a;
 
 	if (ed->gone || (!ed->head && try_send(ed, type, id, body))) {
 		json_decref(body);
@@ -93,7 +94,7 @@ static void send_or_queue(struct edge *ed, enum edgemsg_type type, uint64_t id,
 
 static void drop_first(struct edge *ed)
 {
-	struct answer *a = ed->head;
+	struct queued *a = ed->head;
 
 	ed->head = a->next;
 	if (!ed->head)
@@ -155,7 +156,8 @@ static void take_requests(struct edge *ed)
 		int rc = edgemsg_recv(ed->fd, &m, &eof, &e);
 
 		if (rc > 0) {
-			ed->all->fn(ed->all->arg, (struct replyto){ed->index, m.id}, &m);
+			ed->all->fn(ed->all->arg,
+				    (struct replyto){ed->index, ed->visit, m.id}, &m);
 			continue;
 		}
 		if (rc < 0 && e.kind == ERR_INVALID) {
@@ -233,7 +235,8 @@ static void seat(struct edges *all, struct edge *ed, int fd)
 			    .fd = fd,
 			    .doorbell = -1,
 			    .is_guest = true,
-			    .is_taken = true};
+			    .is_taken = true,
+			    .visit = ed->visit + 1};
 	ed->tail = &ed->head;
 	ed->poll.data = ed;
 	if (uv_poll_init(all->listener.loop, &ed->poll, fd) < 0) {
@@ -280,16 +283,28 @@ int edges_listen(struct edges *all, int listen_fd, struct err *e)
 	return 0;
 }
 
+/* What a guest asked for who has left is for nobody. */
+static void answer(struct edges *all, struct replyto to, enum edgemsg_type type,
+		   json_t *body)
+{
+	struct edge *ed = &all->v[to.edge];
+
+	if (ed->visit == to.visit)
+		send_or_queue(ed, type, to.id, body);
+	else
+		json_decref(body);
+}
+
 void edges_ok(struct edges *all, struct replyto to, json_t *body)
 {
-	send_or_queue(&all->v[to.edge], MSG_OK, to.id, body);
+	answer(all, to, MSG_OK, body);
 }
 
 void edges_err(struct edges *all, struct replyto to, const struct err *why)
 {
-	send_or_queue(&all->v[to.edge], MSG_ERR, to.id,
-		      json_pack("{s:s,s:s}", "kind", err_kind_name(why->kind), "message",
-				why->msg));
+	answer(all, to, MSG_ERR,
+	       json_pack("{s:s,s:s}", "kind", err_kind_name(why->kind), "message",
+			 why->msg));
 }
 
 void edges_relay(struct edges *all, json_t *body)

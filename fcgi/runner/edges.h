@@ -18,6 +18,7 @@ struct edges;
 /* Where an answer goes. */
 struct replyto {
 	int edge;
+	uint32_t visit; /* of a guest: its place may be another's by now */
 	uint64_t id;
 };
 

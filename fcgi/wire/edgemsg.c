@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -36,17 +37,11 @@ union control {
 	char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
 };
 
-static int add_part(const char *p, size_t n, void *arg)
-{
-	buf_add(arg, p, n);
-	return 0;
-}
-
 static int dump_body(const json_t *body, struct buf *b, struct err *e)
 {
-	if (!json_is_object(body) ||
-	    json_dump_callback(body, add_part, b, JSON_COMPACT) < 0)
+	if (!json_is_object(body))
 		return err_set(e, ERR_SYSTEM, "a message's body must be a JSON object");
+	json_dump_buf(body, b);
 	if (!buf_ok(b))
 		return err_set(e, ERR_LIMIT, "a message's body is over %d bytes",
 			       EDGEMSG_BODY_MAX);
@@ -225,6 +220,14 @@ static int decode_packet(const struct msghdr *m, size_t n, const int *fds, int n
 	return decode_memfd(&h, fds[0], ret, e);
 }
 
+/* An empty packet, which we never send, reads like the end. */
+static bool is_over(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
 int edgemsg_recv(int fd, struct edgemsg *ret, int *ret_eof, struct err *e)
 {
 	/* Static per thread: a frame this large is more than a small stack holds. */
@@ -247,8 +250,8 @@ int edgemsg_recv(int fd, struct edgemsg *ret, int *ret_eof, struct err *e)
 	if (n < 0)
 		return err_sys(e, "receive a message");
 	nfds = take_fds(&m, fds);
-	if (n == 0 && nfds == 0) {
-		*ret_eof = 1; /* we send no empty packets */
+	if (n == 0 && nfds == 0 && is_over(fd)) {
+		*ret_eof = 1;
 		return 0;
 	}
 	rc = decode_packet(&m, (size_t)n, fds, nfds, ret, e);

@@ -57,6 +57,15 @@ static void one_that_names_no_session_is_refused(void **state)
 	assert_int_equal(MSG_ERR, got);
 }
 
+/* The pair outlives an edge: what a broken one sent must not close it to the next. */
+static void an_empty_packet_does_not_end_the_pair(void **state)
+{
+	struct rig *t = *state;
+
+	assert_int_equal(0, send(t->pair[0], "", 0, 0));
+	json_decref(rig_ask(t, MSG_STATUS, json_object()));
+}
+
 static json_t *session(const char *version, const char *name)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "tenant", "default", "session_id",
@@ -133,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_message_goes_to_every_edge_the_sender_too),
 		TEST(one_that_names_no_session_is_refused),
+		TEST(an_empty_packet_does_not_end_the_pair),
 		TEST(a_session_takes_the_version_of_a_later_initialize),
 		TEST(what_a_session_wants_to_hear_is_kept_and_bounded),
 	};

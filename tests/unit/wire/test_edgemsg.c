@@ -117,6 +117,23 @@ static void nothing_there_and_nobody_there_are_told_apart(void **state)
 	assert_int_equal(eof, 1);
 }
 
+static void an_empty_packet_is_malformed_and_not_the_end(void **state)
+{
+	AUTO_JSON *body = json_pack("{s:i}", "n", 1);
+	struct edgemsg m = {0};
+	struct err e = ERR_INIT, none = ERR_INIT;
+	int eof = 7;
+
+	(void)state;
+	assert_int_equal(send(a, "", 0, 0), 0);
+	assert_int_equal(edgemsg_send(a, MSG_RUN, 1, body, &none), 0);
+	assert_int_equal(edgemsg_recv(b, &m, &eof, &e), -1);
+	assert_int_equal(e.kind, ERR_INVALID);
+	assert_int_equal(eof, 0);
+	assert_int_equal(edgemsg_recv(b, &m, &eof, &none), 1);
+	edgemsg_release(&m);
+}
+
 static void a_full_socket_is_busy(void **state)
 {
 	AUTO_JSON *body = json_pack("{s:i}", "n", 1);
@@ -267,6 +284,7 @@ int main(void)
 		TEST(small_bodies_travel_inline_and_large_ones_in_a_memfd),
 		TEST(a_body_over_the_limit_is_not_sent),
 		TEST(nothing_there_and_nobody_there_are_told_apart),
+		TEST(an_empty_packet_is_malformed_and_not_the_end),
 		TEST(a_full_socket_is_busy),
 		TEST(a_memfd_must_be_sealed_whole_and_of_the_right_size),
 		TEST(headers_that_lie_are_refused),
