@@ -33,6 +33,22 @@ static bool has_control(const char *v)
 	return false;
 }
 
+/* Another route, or below one. */
+static bool has_another_use(const char *path)
+{
+	static const char *const taken[] = {"/artifacts",     "/metrics", "/healthz",
+					    "/readyz",        "/debug",   "/_mcp_said",
+					    "/_mcp_artifacts"};
+	size_t i, n;
+
+	for (i = 0; i < sizeof taken / sizeof *taken; i++) {
+		n = strlen(taken[i]);
+		if (str_starts(path, taken[i]) && (!path[n] || path[n] == '/'))
+			return true;
+	}
+	return false;
+}
+
 int check_mcp_path(const char *v, struct err *e)
 {
 	size_t n = strlen(v);
@@ -42,8 +58,7 @@ int check_mcp_path(const char *v, struct err *e)
 		return err_set(e, ERR_INVALID,
 			       "must be a path like /mcp: letters, digits and - _ . ~ / "
 			       "with no / at its end");
-	if (str_starts(v, "/artifacts") || str_starts(v, "/metrics") ||
-	    str_starts(v, "/healthz") || str_starts(v, "/readyz"))
+	if (has_another_use(v))
 		return err_set(e, ERR_INVALID, "is a path that has another use");
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "conf/conf.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +104,7 @@ static int set_row(struct conf *c, const struct conf_row *row, const char *v,
 	case CONF_PATH:
 		if (row->check && row->check(v, e) < 0)
 			return -1;
-		set_text(c, row, row->kind == CONF_PATH ? absolute(v) : xstrdup(v));
+		set_text(c, row, row->kind == CONF_PATH && *v ? absolute(v) : xstrdup(v));
 		return 0;
 	}
 	return err_set(e, ERR_SYSTEM, "unknown kind of variable");
@@ -219,9 +220,11 @@ static int load(const char *env_file, struct conf *c, struct err *e)
 
 	if (read_env_file(env_file, &ev, e) < 0)
 		return -1;
-	for (i = 0; (row = conf_row_at(i)) != NULL; i++)
+	for (i = 0; (row = conf_row_at(i)) != NULL; i++) {
+		assert(i < ROWS_MAX);
 		if (load_row(c, row, ev.v[i], env_file, e) < 0)
 			return -1;
+	}
 	if (check_cap_lists(c, e) < 0)
 		return -1;
 	return check_whole(c, e);

@@ -136,6 +136,18 @@ void conf_print_env_example(FILE *f)
 	}
 }
 
+/* Digits and a point, as num_parse_decimal() reads them: %g would say 1e-05. */
+static void print_decimal(FILE *f, double v)
+{
+	char text[64];
+	size_t n = (size_t)snprintf(text, sizeof text, "%.9f", v);
+
+	while (text[n - 1] == '0')
+		n--;
+	n -= text[n - 1] == '.';
+	fprintf(f, "'%.*s'", (int)n, text);
+}
+
 void conf_print_effective(const struct conf *c, FILE *f)
 {
 	const struct conf_row *row;
@@ -153,7 +165,7 @@ void conf_print_effective(const struct conf *c, FILE *f)
 			fprintf(f, "'%" PRId64 "'", *(const int64_t *)(const void *)at);
 			break;
 		case CONF_DECIMAL:
-			fprintf(f, "'%g'", *(const double *)(const void *)at);
+			print_decimal(f, *(const double *)(const void *)at);
 			break;
 		case CONF_TEXT:
 		case CONF_CHOICE:

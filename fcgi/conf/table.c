@@ -57,7 +57,7 @@ static const struct conf_row general[] = {
 	     "sandboxes' users read below it."),
 	TEXT("RUN_DIR", run_dir, "", check_run_dir, "absolute path",
 	     "Folder of the sockets. Empty: /run/mcp-sandboxd/<instance>."),
-	TEXT("ARTIFACTS_DIR", artifacts_dir, "", check_plain_path, "path",
+	PATH("ARTIFACTS_DIR", artifacts_dir, "",
 	     "Folder of the artifacts. Empty: artifacts below DATA_DIR."),
 	TEXT("LISTEN_ADDRESS", listen_address, "127.0.0.1", check_address, "IP address",
 	     "Address of the stand-alone nginx."),

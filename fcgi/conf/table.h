@@ -16,7 +16,7 @@
 enum conf_kind {
 	CONF_TEXT,   /* check() says what is allowed; empty is a value */
 	CONF_CHOICE, /* one of the words in `words` */
-	CONF_PATH,   /* made absolute, from the working folder */
+	CONF_PATH,   /* made absolute, from the working folder; empty stays empty */
 	CONF_INT,
 	CONF_DECIMAL,
 	CONF_BOOL,

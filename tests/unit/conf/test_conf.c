@@ -151,6 +151,8 @@ static const struct {
 	{"MCP_PATH", "/mcp/", "no / at its end"},
 	{"MCP_PATH", "/a;b", "path like /mcp"},
 	{"MCP_PATH", "/artifacts", "another use"},
+	{"MCP_PATH", "/artifacts/mcp", "another use"},
+	{"MCP_PATH", "/debug", "another use"},
 	{"PUBLIC_URL", "ftp://x", "must be a url"},
 	{"PUBLIC_URL", "https://x/", "no / at its end"},
 	{"LISTEN_ADDRESS", "localhost", "IPv4 or IPv6"},
@@ -276,6 +278,42 @@ static void a_bad_value_in_the_file_names_the_file(void **state)
 }
 
 /* What is printed as in force loads as the same again. */
+static void the_smallest_share_of_a_processor_loads_again(void **state)
+{
+	static const char *const shares[] = {"0.00001", "0.1", "10", "1024"};
+	struct conf c;
+	char *text = NULL, line[64];
+	size_t i, n;
+
+	(void)state;
+	for (i = 0; i < sizeof shares / sizeof *shares; i++) {
+		FILE *f = open_memstream(&text, &n);
+
+		setenv("DEFAULT_CPU_CORES", shares[i], 1);
+		load(&c);
+		conf_print_effective(&c, f);
+		fclose(f);
+		conf_release(&c);
+		snprintf(line, sizeof line, "DEFAULT_CPU_CORES='%s'\n", shares[i]);
+		assert_non_null(strstr(text, line));
+		free(text);
+	}
+}
+
+static void every_folder_is_absolute_and_an_empty_one_stays_empty(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	load(&c);
+	assert_string_equal(c.artifacts_dir, "");
+	conf_release(&c);
+	setenv("ARTIFACTS_DIR", "files", 1);
+	load(&c);
+	assert_int_equal(c.artifacts_dir[0], '/');
+	conf_release(&c);
+}
+
 static void the_effective_configuration_loads_again(void **state)
 {
 	char *first = NULL, *second = NULL;
@@ -342,6 +380,8 @@ int main(void)
 		TEST(a_slip_in_the_file_is_refused_and_a_stranger_is_not),
 		TEST(a_bad_value_in_the_file_names_the_file),
 		TEST(the_effective_configuration_loads_again),
+		TEST(the_smallest_share_of_a_processor_loads_again),
+		TEST(every_folder_is_absolute_and_an_empty_one_stays_empty),
 		TEST(the_printed_docs_name_every_variable),
 	};
 	return cmocka_run_group_tests_name("conf", tests, NULL, NULL);
