@@ -72,8 +72,13 @@ default_data_dir() {
 	fi
 }
 
+# url_host ADDRESS: as it stands in a url, and in nginx's listen.
+url_host() {
+	case $1 in *:*) printf '[%s]' "$1" ;; *) printf '%s' "$1" ;; esac
+}
+
 port_is_free() { # address port
-	case $1 in 0.0.0.0 | '' | '*') set -- 127.0.0.1 "$2" ;; esac
+	case $1 in 0.0.0.0 | '') set -- 127.0.0.1 "$2" ;; ::) set -- ::1 "$2" ;; esac
 	! (exec 3<>"/dev/tcp/$1/$2") 2>/dev/null
 }
 
@@ -113,7 +118,7 @@ render_nginx() {
 	group=$(id -gn "$EDGE_USER")
 	user="user $(id -un www-data 2>/dev/null || echo nobody) $group;"
 	[ "$(id -u)" -eq 0 ] || user='' # its own, whoever that is
-	listen=$LISTEN_ADDRESS:$PORT
+	listen=$(url_host "$LISTEN_ADDRESS"):$PORT
 	nofile=$(ulimit -Hn)
 	case $nofile in unlimited) nofile=65536 ;; esac
 	install -d -m 0755 "$dir" "$dir/tmp"
