@@ -19,6 +19,7 @@ enum {
 	PUMP_BYTES = 512 * 1024,
 	/* What one read of the store may give, at six bytes for one. */
 	CHUNK_MAX = 256 * 1024 * 1024,
+	VERSION_UNKNOWN = -1,
 };
 
 static const char all_runs[] = ""; /* in the place of a run's id */
@@ -150,6 +151,7 @@ static void pump(struct watches *all)
 		return;
 	if (store_read_new_events(all->reader, &q, &events, &all->last_id, &e) < 0) {
 		/* The next ring or second asks again from the same place. */
+		all->data_version = VERSION_UNKNOWN;
 		log_warn("read new events: %s", e.msg);
 		return;
 	}

@@ -139,6 +139,16 @@ static inline int rig_wait_edge(struct rig *r)
 	return status;
 }
 
+/* Until SIGCONT it does nothing; what is sent to it meanwhile waits. */
+static inline void rig_pause_edge(struct rig *r)
+{
+	int status = 0;
+
+	kill(r->pid, SIGSTOP);
+	assert_int_equal(waitpid(r->pid, &status, WUNTRACED), r->pid);
+	assert_true(WIFSTOPPED(status));
+}
+
 static inline int rig_listen(const char *path)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};

@@ -355,7 +355,7 @@ static void a_client_that_left_before_the_rest_of_its_answer_hurts_nobody(void *
 	rig_end_run(&r, run_id);
 	close(fd);
 	/* All is there to be said at once, and nobody to hear even its head. */
-	kill(r.pid, SIGSTOP);
+	rig_pause_edge(&r);
 	close(rig_send(&r, "GET", "/mcp", "", 0, pairs));
 	kill(r.pid, SIGCONT);
 	AUTO_ANSWER a = rig_answer(rig_send(&r, "GET", "/mcp", "", 0, pairs));
