@@ -62,15 +62,19 @@ int store_sessions_touch(struct store *s, const char *const *ids, size_t n, int6
 	return 0;
 }
 
-int store_sessions_expire(struct store *s, int64_t seen_before, int64_t *ret_count,
-			  struct err *e)
+int store_sessions_expire(struct store *s, int64_t seen_before, int64_t most,
+			  int64_t *ret_count, struct err *e)
 {
-	static const char sql[] = "DELETE FROM sessions WHERE last_seen_at < ?";
+	static const char sql[] =
+		"DELETE FROM sessions WHERE last_seen_at < ?1 OR session_id IN"
+		" (SELECT session_id FROM sessions ORDER BY last_seen_at DESC, "
+		"session_id DESC"
+		" LIMIT -1 OFFSET ?2)";
 	AUTO_STMT *st = tx_write(s, sql, e);
 
 	if (!st)
 		return -1;
-	DB_BIND(st, db_int(seen_before));
+	DB_BIND(st, db_int(seen_before), db_int(most));
 	return tx_run(s, st, ret_count, e);
 }
 

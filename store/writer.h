@@ -59,8 +59,9 @@ int store_session_close(struct store *s, const char *tenant, const char *id,
 			bool *ret_closed, struct err *e);
 int store_sessions_touch(struct store *s, const char *const *ids, size_t n, int64_t at,
 			 struct err *e);
-int store_sessions_expire(struct store *s, int64_t seen_before, int64_t *ret_count,
-			  struct err *e);
+/* Those not seen since then go, and of the others all but the `most` seen last. */
+int store_sessions_expire(struct store *s, int64_t seen_before, int64_t most,
+			  int64_t *ret_count, struct err *e);
 /* level NULL: none is wanted. ERR_NOT_FOUND: no such session of the tenant. */
 int store_session_log_level(struct store *s, const char *tenant, const char *id,
 			    const char *level, struct err *e);

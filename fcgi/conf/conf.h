@@ -89,6 +89,7 @@ struct conf {
 	int64_t max_active_sandboxes; /* MAX_SANDBOXES 1000 */
 	int64_t max_commands;         /* MAX_COMMANDS per run 100 */
 	int64_t session_idle_s;       /* SESSION_IDLE_SECONDS 7 days */
+	int64_t max_sessions;         /* MAX_SESSIONS 100000 */
 	int64_t artifacts_max_bytes, artifacts_max_files, artifacts_max_file_bytes;
 	char *store_synchronous; /* STORE_SYNCHRONOUS NORMAL|FULL */
 

@@ -251,6 +251,8 @@ static const struct conf_row limits[] = {
 	INT("MAX_COMMANDS", max_commands, "100", 1, 10000, "Commands of one run."),
 	INT("SESSION_IDLE_SECONDS", session_idle_s, "604800", 60, YEARS_S,
 	    "How long an unused MCP session lives."),
+	INT("MAX_SESSIONS", max_sessions, "100000", 1, 10000000,
+	    "MCP sessions that are kept; of more, those unused the longest end."),
 	INT("ARTIFACTS_MAX_EXTRACT_BYTES", artifacts_max_bytes, "268435456", 0,
 	    1024 * 1024 * MIB, "Artifacts of one run in bytes; 0: no limit."),
 	INT("ARTIFACTS_MAX_EXTRACT_FILES", artifacts_max_files, "5000", 0, 10000000,

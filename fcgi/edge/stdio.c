@@ -427,7 +427,7 @@ static bool is_for_others(struct stdio *s, const char *p, size_t n)
 
 	if ((!memmem(p, n, "notifications/cancelled", 23) &&
 	     !memmem(p, n, "\"ask-", 5)) ||
-	    json_parse(p, n, &doc, &ignored) < 0)
+	    json_parse_bounded(p, n, MCP_VALUES_MAX, &doc, &ignored) < 0)
 		return false;
 	method = json_get_string(doc, "method");
 	if (method && strcmp(method, "notifications/cancelled") == 0)

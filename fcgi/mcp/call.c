@@ -243,6 +243,7 @@ struct mcp_call *call_new(struct mcp_server *s, const struct mcp_http *in)
 	c->log = (struct buf)BUF_INIT(LOG_MAX);
 	c->log_level = -1;
 	c->consent_for = -1;
+	c->began_mono = clock_mono_ms();
 	return c;
 }
 

@@ -60,6 +60,7 @@ struct mcp_call {
 	enum edgemsg_type message_type;
 	json_t *message;
 	call_done_fn *on_done;
+	int64_t began_mono; /* the POST came then */
 	int64_t await_timeout_ms;
 	int64_t await_until_mono;
 	bool waits_streaming; /* worth a stream even without a progress token */

@@ -7,9 +7,10 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-static bool id_ok(const json_t *id)
+bool rpc_id_ok(const json_t *id)
 {
-	return json_is_string(id) || json_is_integer(id);
+	return json_is_integer(id) ||
+	       (json_is_string(id) && json_string_length(id) <= RPC_ID_MAX);
 }
 
 static int classify_response(const json_t *m, struct rpc_msg *ret, struct err *e)
@@ -27,7 +28,7 @@ int rpc_classify(const json_t *m, struct rpc_msg *ret, struct err *e)
 	const json_t *method = json_object_get(m, "method");
 	const char *version = json_string_value(json_object_get(m, "jsonrpc"));
 
-	*ret = (struct rpc_msg){.id = id_ok(id) ? id : NULL};
+	*ret = (struct rpc_msg){.id = rpc_id_ok(id) ? id : NULL};
 	if (!json_is_object(m))
 		return err_set(e, ERR_INVALID, "a message must be an object");
 	if (!version || strcmp(version, "2.0") != 0)
@@ -37,7 +38,9 @@ int rpc_classify(const json_t *m, struct rpc_msg *ret, struct err *e)
 	if (!json_is_string(method))
 		return err_set(e, ERR_INVALID, "method must be a string");
 	if (id && !ret->id)
-		return err_set(e, ERR_INVALID, "id must be a string or an integer");
+		return err_set(e, ERR_INVALID,
+			       "id must be an integer or a string of at most %d bytes",
+			       RPC_ID_MAX);
 	ret->params = json_object_get(m, "params");
 	if (ret->params && !json_is_object(ret->params))
 		return err_set(e, ERR_INVALID, "params must be an object");

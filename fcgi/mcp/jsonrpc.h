@@ -11,8 +11,11 @@
 
 /*
  * JSON-RPC 2.0 as MCP narrows it: an id is a string or an integer, params is an
- * object. Pure; any thread.
+ * object. Pure; any thread. An id is repeated in answers, notifications and messages
+ * between processes, so it has a limit.
  */
+enum { RPC_ID_MAX = 4096 };
+
 enum rpc_code {
 	RPC_PARSE = -32700,
 	RPC_INVALID_REQUEST = -32600,
@@ -42,6 +45,8 @@ struct rpc_msg {
  * Sorts one JSON value. ERR_INVALID for what is no JSON-RPC message; ret->id is
  * then still set when the message had a proper id, so that the error can carry it.
  */
+/* A string of at most RPC_ID_MAX bytes, or an integer. */
+bool rpc_id_ok(const json_t *id);
 int rpc_classify(const json_t *m, struct rpc_msg *ret, struct err *e);
 
 /*

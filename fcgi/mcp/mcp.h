@@ -72,6 +72,8 @@ struct mcp_artifact {
 };
 
 enum { MCP_KEY_SIZE = 128 };
+/* Members and elements of one body. The largest run that is allowed has fewer. */
+enum { MCP_VALUES_MAX = 200 * 1000 };
 
 /* What MCP needs of the store. mcp/reads.h has the real one. */
 struct mcp_reads {

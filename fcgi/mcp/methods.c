@@ -13,7 +13,7 @@
 #include "mcp/tasks.h"
 #include "mcp/tools.h"
 
-enum { LIST_CACHE_MS = 5 * 60 * 1000 };
+enum { LIST_CACHE_MS = 5 * 60 * 1000, REASON_MAX = 500 };
 
 static enum mcp_next do_ping(struct mcp_call *c, const struct mcp_reads *r)
 {
@@ -58,12 +58,13 @@ static enum mcp_next do_cancelled(struct mcp_call *c, const struct mcp_reads *r)
 	const char *reason = json_get_string(c->msg.params, "reason");
 
 	(void)r;
-	if (!json_is_string(id) && !json_is_integer(id))
+	if (!rpc_id_ok(id))
 		return MCP_REPLY;
+	reason = reason ? reason : "";
 	return call_send(c, MSG_RELAY,
-			 json_pack("{s:s, s:s, s:O, s:s}", "session_id", c->session_id,
+			 json_pack("{s:s, s:s, s:O, s:o}", "session_id", c->session_id,
 				   "kind", "cancel", "request_id", id, "reason",
-				   reason ? reason : ""),
+				   rpc_text(reason, strnlen(reason, REASON_MAX))),
 			 relayed);
 }
 

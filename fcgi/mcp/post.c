@@ -152,8 +152,11 @@ static int open_post(struct mcp_call *c, const struct mcp_reads *r,
 			   "Content-Type must be application/json");
 		return -1;
 	}
-	if (json_parse(in->body, in->body_len, &c->doc, &e) < 0) {
-		call_fault(c, 400, RPC_PARSE, "%s", e.msg);
+	if (json_parse_bounded(in->body, in->body_len, MCP_VALUES_MAX, &c->doc, &e) < 0) {
+		if (e.kind == ERR_LIMIT)
+			call_fault(c, 413, RPC_INVALID_REQUEST, "the body has %s", e.msg);
+		else
+			call_fault(c, 400, RPC_PARSE, "%s", e.msg);
 		return -1;
 	}
 	return modern_is(c->doc, in) ? modern_open(c, in) : open_legacy(c, r, in);

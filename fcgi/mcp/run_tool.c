@@ -161,10 +161,14 @@ static int64_t at_most(int64_t ms, int64_t limit)
 
 int64_t run_tool_wait_ms(const struct mcp_call *c)
 {
+	int64_t max = c->server->await_max_ms;
+
 	/* Without a sign of life many clients give up; they shall have the handle. */
-	if (!c->progress.token || (!c->accepts_stream && !c->by_session))
-		return at_most(c->await_timeout_ms, c->server->await_max_ms);
-	return c->await_timeout_ms;
+	if (c->progress.token && (c->accepts_stream || c->by_session))
+		return c->await_timeout_ms;
+	if (c->batch) /* the members before it have waited, too */
+		max -= clock_mono_ms() - c->began_mono;
+	return at_most(c->await_timeout_ms, max > 0 ? max : 0);
 }
 
 static enum mcp_next wait(struct mcp_call *c)

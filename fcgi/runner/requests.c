@@ -6,6 +6,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "runner/audit.h"
 #include "runner/filejob.h"
 #include "runner/recovery.h"
@@ -19,6 +20,7 @@
 
 enum {
 	SESSION_TEXT_MAX = 256,
+	REASON_MAX = 500,
 	TOUCH_MAX = 10000,
 	METRICS_MAX = 64 * 1024,
 	LEVEL_MAX = 16,
@@ -54,6 +56,14 @@ static int on_run(struct runner *r, struct replyto to, const json_t *body, struc
 	return runs_accept(r, &q, e);
 }
 
+/* It is kept and told with the run for ever, so it is a sentence and no more. */
+static char *cut_reason(const char *reason)
+{
+	size_t n = strnlen(reason, REASON_MAX);
+
+	return xstrndup(reason, n - utf8_incomplete_tail(reason, n));
+}
+
 static int on_cancel(struct runner *r, struct replyto to, const json_t *body,
 		     struct err *e)
 {
@@ -66,9 +76,11 @@ static int on_cancel(struct runner *r, struct replyto to, const json_t *body,
 	run = runs_find(r, run_id);
 	there = run && strcmp(run->tenant, tenant) == 0;
 	if (there) {
+		AUTO_FREE char *cut = cut_reason(reason);
+
 		audit(r,
 		      &(struct audit_event){AUDIT_CLIENT, tenant, "cancel_run", run_id});
-		run_cancel(run, *reason ? reason : "the client asked for it");
+		run_cancel(run, *cut ? cut : "the client asked for it");
 	}
 	turn_answer(r, to, json_pack("{s:b}", "canceled", there));
 	return 0;

@@ -25,7 +25,7 @@ enum {
 	TICK_MS = 1000,
 	BEAT_EVERY_MS = 5000,
 	SWEEP_EVERY_MS = 60000,
-	SESSIONS_EVERY_MS = 300000,
+	SESSIONS_EVERY_MS = 60000,
 };
 
 /* ---- edits of admins */
@@ -207,8 +207,8 @@ static void expire_sessions(struct runner *r, int64_t now)
 	struct err e = ERR_INIT;
 	int64_t n = 0;
 
-	if (store_sessions_expire(r->store, now - r->conf->session_idle_s * 1000, &n,
-				  &e) < 0)
+	if (store_sessions_expire(r->store, now - r->conf->session_idle_s * 1000,
+				  r->conf->max_sessions, &n, &e) < 0)
 		log_error("sessions: %s", e.msg);
 	turn_dirty(r);
 }

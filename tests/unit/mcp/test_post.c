@@ -2,6 +2,7 @@
 #include "fake.h"
 
 #include "base/buf.h"
+#include "base/mem.h"
 
 /* Requests that are answered at once, and DELETE; tools are in test_tools.c. */
 #define REQ(id, method, params)                                                          \
@@ -216,6 +217,55 @@ static void nesting_has_a_limit(void **state)
 		in = fake_http(SESSION_NEW, b.p);
 		assert_int_equal(mcp_post(s, &r, &in, &c), MCP_REPLY);
 		assert_int_equal(mcp_call_reply(c).status, depth + 2 > 64 ? 400 : 200);
+		mcp_call_free(c);
+	}
+	mcp_server_free(s);
+}
+
+/* It is repeated in many places. */
+static void an_id_has_a_limit(void **state)
+{
+	struct mcp_server *s = fake_server();
+	struct fake_store f = {0};
+	struct mcp_reads r = fake_reads(&f);
+
+	(void)state;
+	for (int over = 0; over <= 1; over++) {
+		AUTO_FREE char *body = xasprintf(
+			"{\"jsonrpc\":\"2.0\",\"id\":\"%0*d\",\"method\":\"ping\"}",
+			4096 + over, 7);
+		const struct exchange x = {SESSION_NEW, body, over ? 400 : 200,
+					   over ? ERROR("", "-32600") : "{"};
+		struct mcp_http in = fake_http(SESSION_NEW, body);
+
+		check(s, &r, &x, &in);
+	}
+	mcp_server_free(s);
+}
+
+/* Two bytes of text each, and a hundred times that in memory. */
+static void a_body_of_very_many_values_is_refused_unparsed(void **state)
+{
+	struct mcp_server *s = fake_server();
+	struct fake_store f = {0};
+	struct mcp_reads r = fake_reads(&f);
+	static const char head[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\","
+				   "\"params\":{\"a\":[",
+			  tail[] = "]}}";
+
+	(void)state;
+	for (int over = 0; over <= 1; over++) {
+		AUTO_BUF b = BUF_INIT(SIZE_MAX);
+		struct mcp_call *c = NULL;
+
+		buf_puts(&b, head);
+		/* n of them are 2 n + 6 brackets and commas */
+		for (int i = 0; i < (MCP_VALUES_MAX - 6) / 2 + over; i++)
+			buf_puts(&b, i ? ",[]" : "[]");
+		buf_puts(&b, tail);
+		struct mcp_http in = fake_http(SESSION_NEW, b.p);
+		assert_int_equal(mcp_post(s, &r, &in, &c), MCP_REPLY);
+		assert_int_equal(mcp_call_reply(c).status, over ? 413 : 200);
 		mcp_call_free(c);
 	}
 	mcp_server_free(s);
@@ -440,6 +490,8 @@ int main(void)
 		cmocka_unit_test(requests_get_their_replies),
 		cmocka_unit_test(nobody_answers_a_notification_on_standard_output),
 		cmocka_unit_test(nesting_has_a_limit),
+		cmocka_unit_test(an_id_has_a_limit),
+		cmocka_unit_test(a_body_of_very_many_values_is_refused_unparsed),
 		cmocka_unit_test(what_the_store_says_stays_inside),
 		cmocka_unit_test(initialize_negotiates_and_opens_a_session),
 		cmocka_unit_test(a_refused_initialize_says_when_to_come_again),

@@ -17,6 +17,7 @@ enum { LIST_BYTES_MAX = 8300 };
 #define RUN(more)                                                                        \
 	CALL("run_sandbox",                                                              \
 	     "{\"identifier\":\"chat-1\",\"commands\":[{\"shell\":\"true\"}]" more "}")
+#define LONG  ",\"options\":{\"await_completion\":true,\"await_timeout_ms\":90000}"
 #define AWAIT ",\"options\":{\"await_completion\":true,\"await_timeout_ms\":5000}"
 
 static struct mcp_server *server;
@@ -517,6 +518,29 @@ static void the_members_of_a_batch_take_their_turns(void **state)
 	mcp_call_free(c);
 }
 
+/* Its client waits for all of them as for one. */
+static void the_awaits_of_a_batch_share_one_wait(void **state)
+{
+	struct mcp_http in = fake_http(SESSION_MID, "[" RUN(LONG) "," RUN(LONG) "]");
+	AUTO_JSON *run = run_in("running", DONE);
+	struct mcp_call *c = NULL;
+	int64_t until, first;
+
+	(void)state;
+	store.run = run;
+	assert_int_equal(mcp_post(server, &reads, &in, &c), MCP_SEND);
+	assert_int_equal(answer(c, &reads, MSG_OK, accepted()), MCP_AWAIT_RUN);
+	first = mcp_call_await(c).timeout_ms;
+	assert_in_range(first, 1, 50000);
+	until = clock_mono_ms() + 5;
+	while (clock_mono_ms() < until)
+		; /* the first one is waited for */
+	assert_int_equal(mcp_call_run_done(c, &reads), MCP_SEND);
+	assert_int_equal(answer(c, &reads, MSG_OK, accepted()), MCP_AWAIT_RUN);
+	assert_true(mcp_call_await(c).timeout_ms <= first - 5);
+	mcp_call_free(c);
+}
+
 /* ---- the other tools */
 
 #define SOME_RUN  "run_0123456789abcdef0123456789abcdef"
@@ -714,6 +738,7 @@ int main(void)
 		TEST(delete_says_whether_there_was_one),
 		TEST(restart_shows_the_fresh_sandbox),
 		TEST(the_members_of_a_batch_take_their_turns),
+		TEST(the_awaits_of_a_batch_share_one_wait),
 		TEST(get_run_tells_a_run_or_a_part_of_its_output),
 		TEST(get_run_waits_for_what_goes_on),
 		TEST(sandboxes_come_in_pages),

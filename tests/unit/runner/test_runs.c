@@ -338,6 +338,25 @@ static void a_canceled_command_is_ended(void **state)
 	assert_string_equal("no longer needed", run.error);
 }
 
+static void a_reason_is_a_sentence_and_no_more(void **state)
+{
+	struct rig *t = *state;
+	char id[ID_RUN_LEN + 1], reason[2000];
+	AUTO_STORE_RUN run = {0};
+
+	memset(reason, 'x', sizeof(reason));
+	memcpy(reason + 499, "\xc3\xa9", 2); /* a character over the edge */
+	reason[sizeof(reason) - 1] = '\0';
+	rig_run(t, id, "{'identifier':'a','commands':[{'shell':'sleep 60'}]," ROOT "}");
+	rig_wait_event(t, id, STORE_EVENT_COMMAND_STARTED);
+	json_decref(rig_ask(t, MSG_CANCEL,
+			    json_pack("{s:s,s:s,s:s}", "tenant", "default", "run_id", id,
+				      "reason", reason)));
+	assert_int_equal(STORE_RUN_CANCELED, rig_wait(t, id));
+	rig_read_run(t, id, &run);
+	assert_int_equal(499, strlen(run.error));
+}
+
 static void a_create_that_fails_is_told_in_its_words(void **state)
 {
 	struct rig *t = *state;
@@ -487,6 +506,7 @@ int main(void)
 		TEST(concurrent_first_calls_share_one_create),
 		TEST(locked_runs_go_one_after_the_other),
 		TEST(a_canceled_command_is_ended),
+		TEST(a_reason_is_a_sentence_and_no_more),
 		TEST(a_create_that_fails_is_told_in_its_words),
 		TEST(bad_requests_are_refused),
 		TEST(input_reaches_a_command_and_ends),

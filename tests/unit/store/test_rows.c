@@ -97,9 +97,18 @@ static void sessions_expire_when_they_were_not_seen(void **state)
 	OK(store_session_open(g->s, &s, &err));
 	s.id = "new", s.last_seen_at = 20;
 	OK(store_session_open(g->s, &s, &err));
-	OK(store_sessions_expire(g->s, 20, &n, &err));
+	OK(store_sessions_expire(g->s, 20, 1, &n, &err));
 	assert_int_equal(n, 1);
+	s.id = "newer", s.last_seen_at = 30;
+	OK(store_session_open(g->s, &s, &err));
+	s.id = "older", s.last_seen_at = 25;
+	OK(store_session_open(g->s, &s, &err));
+	OK(store_sessions_expire(g->s, 20, 1, &n, &err)); /* all but the last seen */
+	assert_int_equal(n, 2);
 	rig_commit(g);
+	assert_int_equal(rig_sql(g, "SELECT count(*) FROM sessions WHERE session_id = "
+				    "'newer'"),
+			 1);
 	struct store_counts c;
 	OK(store_read_counts(g->r, &c, &err));
 	assert_int_equal(c.sessions, 1);
