@@ -218,8 +218,13 @@ int rows_run_commands(struct db *d, struct store_run *run, struct err *e)
 int rows_run_artifacts(struct db *d, struct store_run *run, struct err *e)
 {
 	static const char sql[] =
-		"SELECT path, size, mtime_ns, skipped_reason,"
-		" ctime_ns, in_base FROM artifacts WHERE run_id = ? ORDER BY path";
+		"SELECT path, size, mtime_ns, skipped_reason, ctime_ns, 2 * hides_base"
+		" FROM artifacts WHERE run_id = ?1"
+		" UNION ALL SELECT path, size, mtime_ns, NULL, ctime_ns, 1 FROM artifacts"
+		" WHERE run_id = (SELECT artifacts_base FROM runs WHERE run_id = ?1)"
+		" AND skipped_reason IS NULL AND path NOT IN"
+		" (SELECT path FROM artifacts WHERE run_id = ?1 AND hides_base = 1)"
+		" ORDER BY path";
 	AUTO_STMT *st = db_stmt(d, sql, e);
 	int rc;
 

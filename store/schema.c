@@ -213,9 +213,13 @@ static const char *const step_5[] = {
 static const char *const step_6[] = {
 	"ALTER TABLE artifacts ADD COLUMN ctime_ns INTEGER;\n"
 	"     -- nanoseconds; with the size it says that a file did not change; NULL: unknown\n",
-	"ALTER TABLE artifacts ADD COLUMN in_base INTEGER NOT NULL DEFAULT 0;\n"
-	"     -- 0: the file is in the run's folder; 1: it is in what .unchanged there leads to;\n"
-	"     -- 2: it is in the run's folder, and an older one of that name is in the other\n",
+	"ALTER TABLE artifacts ADD COLUMN hides_base INTEGER NOT NULL DEFAULT 0\n"
+	"  CHECK (hides_base IN (0, 1)); -- 1: another file of the run's artifacts_base has this path\n",
+	"ALTER TABLE runs ADD COLUMN artifacts_base TEXT;\n"
+	"     -- all files of this run are artifacts, too; v_artifacts has them\n",
+	"ALTER TABLE runs ADD COLUMN only_files INTEGER NOT NULL DEFAULT 0\n"
+	"  CHECK (only_files IN (0, 1)); -- 1: removed, but for files that later runs share\n",
+	"CREATE INDEX runs_by_base ON runs(artifacts_base) WHERE artifacts_base IS NOT NULL;\n",
 
 	NULL,
 };

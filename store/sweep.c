@@ -77,7 +77,7 @@ static int delete_log(struct store *s, const char *run_id, int64_t max, int64_t 
 static int removing(struct store *s, struct store_runs *ret, struct err *e)
 {
 	static const char sql[] = "SELECT " ROWS_RUN " FROM runs WHERE removing = 1"
-				  " ORDER BY run_id LIMIT ?";
+				  " AND only_files = 0 ORDER BY run_id LIMIT ?";
 	AUTO_STMT *st = tx_read(s, sql, e);
 
 	if (!st)
@@ -161,13 +161,39 @@ int store_sweep(struct store *s, const struct store_sweep_opts *o, struct store_
 	return rows_hand_over(&l, ret, sizeof l);
 }
 
-int store_run_remove(struct store *s, const char *run_id, struct err *e)
+static int one_run(struct store *s, const char *sql, const char *run_id, struct err *e)
 {
-	static const char sql[] = "DELETE FROM runs WHERE run_id = ? AND removing = 1";
 	AUTO_STMT *st = tx_write(s, sql, e);
 
 	if (!st)
 		return -1;
 	DB_BIND(st, db_text(run_id));
 	return tx_run(s, st, NULL, e);
+}
+
+/* The base of other runs: nothing stays but the rows of its files. */
+static int keep_files(struct store *s, const char *run_id, struct err *e)
+{
+	static const char mark[] =
+		"UPDATE runs SET only_files = 1 WHERE run_id = ?1 AND removing = 1"
+		" AND EXISTS (SELECT 1 FROM runs h WHERE h.artifacts_base = ?1)";
+	static const char commands[] =
+		"DELETE FROM commands WHERE run_id IN"
+		" (SELECT run_id FROM runs WHERE run_id = ? AND only_files = 1)";
+
+	return one_run(s, mark, run_id, e) < 0 ? -1 : one_run(s, commands, run_id, e);
+}
+
+int store_run_remove(struct store *s, const char *run_id, struct err *e)
+{
+	static const char sql[] =
+		"DELETE FROM runs WHERE run_id = ? AND removing = 1 AND only_files = 0";
+	static const char bases[] =
+		"DELETE FROM runs WHERE removing = 1 AND only_files = 1 AND NOT EXISTS"
+		" (SELECT 1 FROM runs h WHERE h.artifacts_base = runs.run_id)";
+
+	if (keep_files(s, run_id, e) < 0 || one_run(s, sql, run_id, e) < 0)
+		return -1;
+	AUTO_STMT *st = tx_write(s, bases, e);
+	return st ? tx_run(s, st, NULL, e) : -1;
 }

@@ -146,13 +146,13 @@ struct store_command {
 };
 
 /*
- * Where the file of an artifact is. A run that differs in few files from one before
- * has only these in its folder, and a link to a base, the folder with the others.
+ * A run that differs in few files from one before has only these in its folder and in
+ * its rows; the others are a base's, a run that has all of its own.
  */
 enum store_in_base {
-	STORE_BASE_NONE,  /* in the run's folder */
-	STORE_BASE_SAME,  /* in the base's alone */
-	STORE_BASE_OTHER, /* in the run's, where it hides an older one of the base */
+	STORE_BASE_NONE,  /* the run's own */
+	STORE_BASE_SAME,  /* the base's */
+	STORE_BASE_OTHER, /* the run's own; the base has another one of this path */
 };
 
 struct store_artifact {
@@ -162,17 +162,6 @@ struct store_artifact {
 	int64_t ctime_ns; /* 0: unknown; for the incremental copy */
 	enum store_in_base in_base;
 	const char *skipped_reason; /* not NULL: not copied, and why */
-};
-
-/* A run's artifacts as they were at another run, but for some. */
-struct store_artifacts_diff {
-	const char *from;               /* that run */
-	bool is_base;                   /* its folder is the base from now on, */
-	bool has_base;                  /* or its base is this run's, too */
-	const struct store_artifact *v; /* new, other or skipped ones */
-	size_t n;
-	const char *const *gone; /* paths that are no more */
-	size_t ngone;
 };
 
 struct store_run {

@@ -50,10 +50,15 @@ const char *const schema_views[] = {
 	"  length(CAST(data AS BLOB)) AS bytes, data, event_id FROM events;\n",
 
 	"DROP VIEW IF EXISTS v_artifacts;\n"
-	"CREATE VIEW v_artifacts AS SELECT r.tenant, r.identifier, a.run_id, a.path, a.size,\n"
+	"CREATE VIEW v_artifacts AS SELECT r.tenant, r.identifier, r.run_id, a.path, a.size,\n"
 	"  " DATE("a.mtime_ns / 1000000") " AS modified, a.skipped_reason,\n"
 	"  " DATE("r.ended_at") " AS run_ended\n"
-	"  FROM artifacts a JOIN runs r USING (run_id) WHERE r.removing = 0;\n",
+	"  FROM artifacts a JOIN runs r USING (run_id) WHERE r.removing = 0\n"
+	"  UNION ALL SELECT r.tenant, r.identifier, r.run_id, b.path, b.size,\n"
+	"  " DATE("b.mtime_ns / 1000000") ", NULL, " DATE("r.ended_at") "\n"
+	"  FROM runs r JOIN artifacts b ON b.run_id = r.artifacts_base\n"
+	"  WHERE r.removing = 0 AND b.skipped_reason IS NULL AND NOT EXISTS\n"
+	"  (SELECT 1 FROM artifacts a WHERE a.run_id = r.run_id AND a.path = b.path);\n",
 
 	"DROP VIEW IF EXISTS v_sessions;\n"
 	"CREATE VIEW v_sessions AS SELECT session_id, tenant, client_name, client_version,\n"

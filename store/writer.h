@@ -161,11 +161,12 @@ int store_output_add(struct store *s, const struct store_output *o, int64_t *ret
 		     struct err *e);
 
 /* ---- artifacts (artifacts.c) */
-int store_artifacts_add(struct store *s, const char *run_id,
+/*
+ * The run's own ones (none may be STORE_BASE_SAME). base: the run whose copied files it
+ * has besides, and which has no base; NULL: none.
+ */
+int store_artifacts_add(struct store *s, const char *run_id, const char *base,
 			const struct store_artifact *v, size_t n, struct err *e);
-/* The same without a row from here for each that is as it was. */
-int store_artifacts_add_diff(struct store *s, const char *run_id,
-			     const struct store_artifacts_diff *d, struct err *e);
 /*
  * The newest ended run of the identifier that has artifacts: its run_id and
  * artifacts (nothing else is filled). ERR_NOT_FOUND: none.

@@ -143,53 +143,23 @@ static struct store_artifact row_of(const struct plan_entry *entry)
 	};
 }
 
-/* Of the previous run's files; ret has room for them all. */
-static size_t list_gone(const struct syncplan *p, const char **ret)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->previous.nartifacts; i++)
-		if (!p->seen[i] && !p->previous.artifacts[i].skipped_reason)
-			ret[n++] = p->previous.artifacts[i].path;
-	return n;
-}
-
-static int add_diff(struct sync *s, const struct store_artifact *rows, size_t n,
-		    struct err *e)
-{
-	const struct syncplan *p = s->plan;
-	AUTO_FREE const char **gone = xcalloc(p->previous.nartifacts + 1, sizeof(*gone));
-	const struct store_artifacts_diff diff = {
-		.from = p->previous.run_id,
-		.is_base = p->shares && p->is_previous_base,
-		.has_base = p->shares && !p->is_previous_base,
-		.v = rows,
-		.n = n,
-		.ngone = list_gone(p, gone),
-		.gone = gone,
-	};
-
-	return store_artifacts_add_diff(s->r->store, s->run->run_id, &diff, e);
-}
-
 static void write_rows(struct sync *s)
 {
 	const struct syncplan *p = s->plan;
 	AUTO_FREE struct store_artifact *rows = xcalloc(p->n + 1, sizeof(*rows));
-	bool as_before = p->same * 2 > p->n;
 	struct err e = ERR_INIT;
 	size_t n = 0;
-	int rc = 0;
 
 	for (size_t i = 0; i < p->n; i++)
-		if (p->v[i].fate != PLAN_FOLDER &&
-		    !(as_before && p->v[i].fate == PLAN_SAME))
+		if (p->v[i].fate == PLAN_FETCH || p->v[i].fate == PLAN_SKIPPED ||
+		    (p->v[i].fate == PLAN_SAME && p->v[i].in_base != STORE_BASE_SAME))
 			rows[n++] = row_of(&p->v[i]);
-	if (as_before)
-		rc = add_diff(s, rows, n, &e);
-	else if (n > 0)
-		rc = store_artifacts_add(s->r->store, s->run->run_id, rows, n, &e);
-	stored(s, rc, &e);
+	if (n > 0 || p->shares)
+		stored(s,
+		       store_artifacts_add(s->r->store, s->run->run_id,
+					   p->shares ? p->base_run_id : NULL, rows, n,
+					   &e),
+		       &e);
 }
 
 static void leave(struct sync *s)
@@ -289,6 +259,16 @@ static struct ap_bytes bytes_of(const char *text)
 	return (struct ap_bytes){.p = (const uint8_t *)text, .n = strlen(text)};
 }
 
+/* What there was before; read while the agent lists. */
+static void find_previous(struct sync *s)
+{
+	struct err ignored = ERR_INIT;
+
+	/* None: everything is read. */
+	store_artifacts_previous(s->r->store, s->run->tenant, s->run->sb->identifier,
+				 &s->plan->previous, &ignored);
+}
+
 static void list_begin(struct sync *s)
 {
 	struct ap_msg m = {.type = AP_FS_LIST};
@@ -299,6 +279,7 @@ static void list_begin(struct sync *s)
 	m.u.fs_list.credit = CREDIT;
 	m.u.fs_list.root = bytes_of(AP_ARTIFACTS);
 	send_now(s, &m);
+	find_previous(s);
 }
 
 static void give_credit(struct sync *s, size_t bytes)
@@ -379,15 +360,6 @@ void sync_on_entries(struct sandbox *sb, const struct ap_fs_entries *m)
 	give_credit(s, m->entries.n);
 }
 
-static void find_previous(struct sync *s)
-{
-	struct err ignored = ERR_INIT;
-
-	/* None: everything is read. */
-	store_artifacts_previous(s->r->store, s->run->tenant, s->run->sb->identifier,
-				 &s->plan->previous, &ignored);
-}
-
 static void listed(struct sync *s, const struct ap_fs_end *m)
 {
 	char words[128];
@@ -400,7 +372,6 @@ static void listed(struct sync *s, const struct ap_fs_end *m)
 	} else if (s->plan->files == 0) {
 		finish(s);
 	} else {
-		find_previous(s);
 		submit(s, STAGING, work_stage);
 	}
 }

@@ -52,12 +52,10 @@ void plan_compare(struct syncplan *p)
 			continue;
 		p->seen[a - p->previous.artifacts] = true;
 		entry->in_base = place(p, a);
-		if (is_same(entry, a)) {
+		if (is_same(entry, a))
 			entry->fate = PLAN_SAME;
-			p->same++;
-		} else if (entry->in_base == STORE_BASE_SAME) {
+		else if (entry->in_base == STORE_BASE_SAME)
 			entry->in_base = STORE_BASE_OTHER;
-		}
 	}
 }
 

@@ -10,7 +10,7 @@
  * both are equal, the file is the same. Pure; any thread.
  */
 
-/* Sets `seen`, `same`, the fate of files that did not change, and in_base of all. */
+/* Sets `seen`, the fate of files that did not change, and in_base of all. */
 void plan_compare(struct syncplan *p);
 
 /*

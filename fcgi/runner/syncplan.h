@@ -51,7 +51,6 @@ struct syncplan {
 	/* The identifier's artifacts before this run; run_id NULL: none. */
 	struct store_run previous;
 	bool *seen;        /* of its artifacts: listed as a file again */
-	uint64_t same;     /* so many are as they were */
 	char *base_run_id; /* where its files are that it does not have itself, or */
 	int base_fd;       /* it itself; -1: none */
 	bool is_previous_base;

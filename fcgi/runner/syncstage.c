@@ -149,10 +149,8 @@ static int keep_file(struct syncplan *p, struct plan_entry *entry, int previous,
 	if (make_parents(p, entry->path, e) < 0)
 		return -1;
 	if (linkat(is_in_base ? p->base_fd : previous, entry->path, p->staging_fd,
-		   entry->path, 0) < 0) {
+		   entry->path, 0) < 0)
 		entry->fate = PLAN_FETCH;
-		p->same--;
-	}
 	return 0;
 }
 

@@ -37,7 +37,7 @@ static void fill_run(struct rig *g, const char *id, enum store_command_status st
 	if (status == STORE_COMMAND_RUNNING)
 		return;
 	OK(store_command_finish(g->s, id, &c, &err));
-	OK(store_artifacts_add(g->s, id, files, 2, &err));
+	OK(store_artifacts_add(g->s, id, NULL, files, 2, &err));
 	OK(store_run_finish(g->s, id, STORE_RUN_FAILED, 4000, "it failed", &err));
 }
 

@@ -288,7 +288,7 @@ static void whole_run(struct rig *g)
 	OK(store_command_finish(g->s, "r", &done, &err));
 	done.status = STORE_COMMAND_COMPLETED;
 	OK(store_command_finish(g->s, "r", &done, &err)); /* too late: no effect */
-	OK(store_artifacts_add(g->s, "r", files, 2, &err));
+	OK(store_artifacts_add(g->s, "r", NULL, files, 2, &err));
 	OK(store_run_artifacts_error(g->s, "r", "one was skipped", &err));
 	OK(store_run_finish(g->s, "r", STORE_RUN_FAILED, 40, "command 0 failed", &err));
 	OK(store_run_finish(g->s, "r", STORE_RUN_COMPLETED, 50, NULL, &err));
@@ -398,54 +398,47 @@ static void events_are_numbered_per_run_from_one(void **state)
 	assert_int_equal(rest.n, 1);
 }
 
-static void artifacts_can_be_those_of_another_run_but_for_some(void **state)
+static void a_run_has_the_artifacts_of_its_base_but_for_its_own(void **state)
 {
 	struct rig *g = *state;
 	struct store_artifact files[] = {
 		{.path = "a", .size = 1, .mtime_ns = 5, .ctime_ns = 6},
 		{.path = "b", .size = 2, .ctime_ns = 7},
-		{.path = "c", .size = 3, .ctime_ns = 8},
 		{.path = "fifo", .skipped_reason = "a fifo"}};
-	struct store_artifact changed[] = {
+	struct store_artifact own[] = {
 		{.path = "b", .size = 9, .ctime_ns = 9, .in_base = STORE_BASE_OTHER},
-		{.path = "d", .size = 4, .ctime_ns = 9},
+		{.path = "Z", .size = 4, .ctime_ns = 9},
 		{.path = "link", .skipped_reason = "a link"}};
-	const char *gone[] = {"c"};
-	struct store_artifacts_diff diff = {.from = "r1",
-					    .is_base = true,
-					    .v = changed,
-					    .n = 3,
-					    .gone = gone,
-					    .ngone = 1};
-	AUTO_STORE_RUN run = {0}, next = {0};
+	AUTO_STORE_RUN run = {0}, prev = {0};
 
 	rig_run(g, "r1");
 	rig_run(g, "r2");
-	rig_run(g, "r3");
-	OK(store_artifacts_add(g->s, "r1", files, 4, &err));
-	OK(store_artifacts_add_diff(g->s, "r2", &diff, &err));
-	OK(store_artifacts_add_diff(g->s, "r2", &diff, &err)); /* after a crash */
-	diff = (struct store_artifacts_diff){.from = "r2", .has_base = true};
-	OK(store_artifacts_add_diff(g->s, "r3", &diff, &err));
+	OK(store_artifacts_add(g->s, "r1", NULL, files, 3, &err));
+	OK(store_artifacts_add(g->s, "r2", "r1", own, 3, &err));
+	OK(store_artifacts_add(g->s, "r2", "r1", own, 3, &err)); /* after a crash */
+	OK(store_run_finish(g->s, "r1", STORE_RUN_COMPLETED, 100, NULL, &err));
+	OK(store_run_finish(g->s, "r2", STORE_RUN_COMPLETED, 200, NULL, &err));
 	rig_commit(g);
 	OK(store_read_run(g->r, T, "r2", &run, &err));
-	assert_int_equal(run.nartifacts, 4);
-	assert_string_equal(run.artifacts[0].path, "a");
-	assert_int_equal(run.artifacts[0].mtime_ns, 5);
-	assert_int_equal(run.artifacts[0].ctime_ns, 6);
-	assert_int_equal(run.artifacts[0].in_base, STORE_BASE_SAME);
-	assert_int_equal(run.artifacts[1].size, 9);
-	assert_int_equal(run.artifacts[1].in_base, STORE_BASE_OTHER);
-	assert_string_equal(run.artifacts[2].path, "d");
+	assert_int_equal(run.nartifacts, 4); /* sorted */
+	assert_string_equal(run.artifacts[0].path, "Z");
+	assert_int_equal(run.artifacts[0].in_base, STORE_BASE_NONE);
+	assert_string_equal(run.artifacts[1].path, "a");
+	assert_int_equal(run.artifacts[1].mtime_ns, 5);
+	assert_int_equal(run.artifacts[1].ctime_ns, 6);
+	assert_int_equal(run.artifacts[1].in_base, STORE_BASE_SAME);
+	assert_int_equal(run.artifacts[2].size, 9);
+	assert_int_equal(run.artifacts[2].in_base, STORE_BASE_OTHER);
 	assert_string_equal(run.artifacts[3].skipped_reason, "a link");
-	OK(store_read_run(g->r, T, "r3", &next, &err));
-	assert_int_equal(next.nartifacts, 3);
-	assert_int_equal(next.artifacts[0].in_base, STORE_BASE_SAME);
-	assert_int_equal(next.artifacts[1].in_base, STORE_BASE_OTHER);
-	assert_int_equal(
-		rig_sql(g, "SELECT artifact_count FROM runs WHERE run_id = 'r2'"), 3);
-	diff = (struct store_artifacts_diff){.from = "r2"};
-	FAILS(ERR_NOT_FOUND, store_artifacts_add_diff(g->s, "none", &diff, &err));
+	OK(store_artifacts_previous(g->s, T, "chat", &prev, &err));
+	assert_string_equal(prev.run_id, "r2");
+	assert_int_equal(prev.nartifacts, 4);
+	assert_int_equal(rig_sql(g, "SELECT artifacts FROM v_runs WHERE run_id = 'r2'"),
+			 3);
+	assert_int_equal(rig_sql(g, "SELECT count(*) FROM v_artifacts"), 3 + 4);
+	assert_int_equal(rig_sql(g, "SELECT sum(size) FROM v_artifacts WHERE run_id = "
+				    "'r2'"),
+			 1 + 9 + 4);
 }
 
 static void only_runs_with_copied_files_count_as_latest(void **state)
@@ -462,9 +455,9 @@ static void only_runs_with_copied_files_count_as_latest(void **state)
 	rig_run(g, "r1");
 	rig_run(g, "r2");
 	rig_run(g, "r3");
-	OK(store_artifacts_add(g->s, "r1", &a, 1, &err));
-	OK(store_artifacts_add(g->s, "r2", &skipped, 1, &err));
-	OK(store_artifacts_add(g->s, "r3", &a, 1, &err));
+	OK(store_artifacts_add(g->s, "r1", NULL, &a, 1, &err));
+	OK(store_artifacts_add(g->s, "r2", NULL, &skipped, 1, &err));
+	OK(store_artifacts_add(g->s, "r3", NULL, &a, 1, &err));
 	OK(store_run_finish(g->s, "r1", STORE_RUN_COMPLETED, 100, NULL, &err));
 	OK(store_run_finish(g->s, "r2", STORE_RUN_COMPLETED, 200, NULL, &err));
 	rig_commit(g); /* r3 goes on */
@@ -482,7 +475,7 @@ static void only_runs_with_copied_files_count_as_latest(void **state)
 	OK(store_run_finish(g->s, "r3", STORE_RUN_COMPLETED, 300, NULL, &err));
 	rig_commit(g);
 	FAILS(ERR_NOT_FOUND, store_read_latest_of(g->r, T, "r1", &ignored, &err));
-	FAILS(ERR_NOT_FOUND, store_artifacts_add(g->s, "none", &a, 1, &err));
+	FAILS(ERR_NOT_FOUND, store_artifacts_add(g->s, "none", NULL, &a, 1, &err));
 	rig_commit(g);
 }
 
@@ -688,7 +681,7 @@ int main(void)
 		RIG_TEST(a_whole_run_reads_back_as_it_was_written),
 		RIG_TEST(a_run_and_a_command_end_only_in_an_end_state),
 		RIG_TEST(events_are_numbered_per_run_from_one),
-		RIG_TEST(artifacts_can_be_those_of_another_run_but_for_some),
+		RIG_TEST(a_run_has_the_artifacts_of_its_base_but_for_its_own),
 		RIG_TEST(only_runs_with_copied_files_count_as_latest),
 		RIG_TEST(unfinished_runs_are_listed_oldest_first),
 		RIG_TEST(states_lists_and_counts_are_read),

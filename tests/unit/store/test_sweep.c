@@ -10,7 +10,7 @@ static void ended_run(struct rig *g, const char *id, int64_t at)
 	rig_run_of(g, id, "chat", at);
 	for (int i = 0; i < 4; i++)
 		rig_output(g, id, i, "x", 1);
-	OK(store_artifacts_add(g->s, id, &a, 1, &err));
+	OK(store_artifacts_add(g->s, id, NULL, &a, 1, &err));
 	OK(store_run_finish(g->s, id, STORE_RUN_COMPLETED, at + 1, NULL, &err));
 }
 
@@ -49,6 +49,47 @@ static void the_newest_runs_stay_and_the_rest_goes_with_all_rows(void **state)
 	assert_int_equal(rig_sql(g, "SELECT count(*) FROM events"), 4);
 	assert_int_equal(rig_sql(g, "SELECT count(*) FROM commands"), 4);
 	assert_int_equal(rig_sql(g, "SELECT count(*) FROM artifacts"), 1);
+}
+
+static void files_that_later_runs_share_stay_with_the_last_of_them(void **state)
+{
+	struct rig *g = *state;
+	struct store_sweep_opts o = {.now = 1000, .max_runs = 2};
+	AUTO_BUF gone = BUF_INIT(100);
+	struct store_artifact shared = {.path = "shared", .size = 2};
+	struct store_artifact own = {.path = "a", .in_base = STORE_BASE_OTHER};
+	AUTO_STORE_RUN run = {0};
+
+	ended_run(g, "base", 1);
+	OK(store_artifacts_add(g->s, "base", NULL, &shared, 1, &err));
+	for (int i = 2; i < 4; i++) {
+		char id[] = {'r', (char)('0' + i), '\0'};
+
+		ended_run(g, id, i);
+		OK(store_artifacts_add(g->s, id, "base", &own, 1, &err));
+	}
+	rig_commit(g);
+	while (sweep_step(g, &o, &gone))
+		;
+	assert_string_equal(gone.p, "base ");
+	assert_false(sweep_step(g, &o, &gone)); /* nor is it found again */
+	assert_string_equal(gone.p, "base ");
+	FAILS(ERR_NOT_FOUND, store_read_run(g->r, T, "base", &run, &err));
+	assert_int_equal(rig_sql(g, "SELECT count(*) FROM v_runs"), 2);
+	assert_int_equal(
+		rig_sql(g, "SELECT count(*) FROM commands WHERE run_id = 'base'"), 0);
+	OK(store_read_run(g->r, T, "r3", &run, &err));
+	assert_int_equal(run.nartifacts, 2);
+	o.max_runs = 1;
+	while (sweep_step(g, &o, &gone))
+		;
+	assert_int_equal(rig_sql(g, "SELECT count(*) FROM runs"), 2);
+	o = (struct store_sweep_opts){.now = 1000, .max_age_ms = 1};
+	while (sweep_step(g, &o, &gone))
+		;
+	assert_string_equal(gone.p, "base r2 r3 ");
+	assert_int_equal(rig_sql(g, "SELECT count(*) FROM runs"), 0);
+	assert_int_equal(rig_sql(g, "SELECT count(*) FROM artifacts"), 0);
 }
 
 static void old_runs_go_by_age(void **state)
@@ -232,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(the_newest_runs_stay_and_the_rest_goes_with_all_rows),
+		RIG_TEST(files_that_later_runs_share_stay_with_the_last_of_them),
 		RIG_TEST(old_runs_go_by_age),
 		RIG_TEST(a_long_log_goes_in_steps_and_is_hidden_meanwhile),
 		RIG_TEST(a_run_whose_files_were_not_removed_is_listed_again),
