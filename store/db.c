@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "store/walbatch.h"
 
 struct db_slot {
 	const char *sql; /* NULL: free */
@@ -132,7 +133,8 @@ int db_open(const char *path, enum db_mode mode, int busy_ms, struct db *ret,
 {
 	int flags = mode == DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 	struct db d = {0};
-	int rc = sqlite3_open_v2(path, &d.c, flags | SQLITE_OPEN_NOMUTEX, NULL);
+	int rc = sqlite3_open_v2(path, &d.c, flags | SQLITE_OPEN_NOMUTEX,
+				 mode == DB_READ ? NULL : walbatch_vfs());
 
 	if ((rc != SQLITE_OK && db_fail(&d, path, e) < 0) ||
 	    check_writable(&d, mode, e) < 0 || configure(&d, mode, busy_ms, e) < 0) {
