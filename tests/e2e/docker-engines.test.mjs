@@ -10,7 +10,7 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { api, background, client, engine, log, refusal, server, useEngine, withServer } from "./docker-rig.mjs";
 import { repo, run, until } from "./rig.mjs";
-import { Engine, RootlessDocker, RootlessPodman, ask } from "./with-docker.mjs";
+import { Engine, Podman, RootlessDocker, RootlessPodman, ask } from "./with-docker.mjs";
 
 // Two CAs, each with a certificate for an engine, one that has expired and one for a
 // client, as Docker's documentation makes them.
@@ -187,12 +187,42 @@ for (const [Kind, place] of [[RootlessDocker, "docker.sock"], [RootlessPodman, "
 		}
 	});
 
+class Filtering extends Engine {
+	firewall = true;
+}
+
+// Who listens is put into the first one's network from outside: a tiny image has nothing for it.
+for (const Kind of [Filtering, Podman])
+	test(`on the bridge, sandboxes do not reach each other: ${Kind.name}`, async () => {
+		const top = fs.mkdtempSync("/var/tmp/mcp-test-apart-");
+		const apart = await Kind.start([], top);
+		const get = async (where) => JSON.parse((await ask(apart.socket, "GET", where)).text);
+		let listener;
+		try {
+			const env = { DOCKER_HOST: `unix://${apart.socket}`, SANDBOX_IMAGE: await apart.tiny(), SANDBOX_NETWORK_MODE: "bridge" };
+			await withServer(env, async (s, c) => {
+				const { sandbox_name } = await run(c, "a", ["true"]);
+				const { State, NetworkSettings } = await get(`/containers/${sandbox_name}/json`);
+				const [{ IPAddress }] = Object.values(NetworkSettings.Networks);
+				const near = ["nsenter", "-t", String(State.Pid), "--net"];
+				listener = spawn(near[0], [...near.slice(1), "python3", "-m", "http.server", "8000"], { stdio: "ignore", cwd: top });
+				const reached = { argv: ["bash", "-c", `exec 3<>/dev/tcp/${IPAddress}/8000 && echo reached`], timeout_ms: 3000, allow_failure: true };
+				await until("the listener", 20000, async () => (await run(c, "a", [reached])).final.commands[0].stdout === "reached\n");
+				assert.equal((await run(c, "b", [reached])).final.commands[0].stdout, "");
+				assert.notEqual((await get("/networks")).filter((n) => n.Labels?.["mcp.instance"] === s.instance).length, 0);
+				env.instance = s.instance;
+			});
+			assert.deepEqual((await get("/networks")).filter((n) => n.Labels?.["mcp.instance"] === env.instance), []);
+		} finally {
+			listener?.kill();
+			await apart.stop();
+			fs.rmSync(top, { recursive: true });
+		}
+	});
+
 // The rules of docs/docker.md, in front of a network namespace that stands for the rest
 // of the world: one host with a public and a private address.
 test("the documented rules close a network to the host and to private addresses", async () => {
-	class Filtering extends Engine {
-		firewall = true;
-	}
 	const top = fs.mkdtempSync("/var/tmp/mcp-test-filter-");
 	const filter = await Filtering.start([], top);
 	const children = [];

@@ -143,7 +143,7 @@ test("a limit of the disk that the engine cannot keep is refused at the start, i
 	}
 });
 
-test("on the bridge, sandboxes do not reach each other", async () => {
+test("the network of the bridge is made, made again when it was removed, and goes with the server", async () => {
 	const s = await Server.start({ ...engine.env, SANDBOX_NETWORK_MODE: "bridge" });
 	try {
 		const c = await s.connect();

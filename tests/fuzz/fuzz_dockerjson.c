@@ -5,6 +5,7 @@
 #include "backend/docker/container.h"
 #include "backend/docker/image.h"
 #include "backend/docker/joblines.h"
+#include "backend/docker/network.h"
 #include "base/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -34,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct engine en = {.where = where};
 	struct sandbox_list list = {0};
 	AUTO_CONTAINER c = {0};
+	AUTO_BUF words = BUF_INIT(256);
 	AUTO_JSON *root = NULL;
 
 	take_words((const char *)data, size);
@@ -45,5 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	engine_understand(&en, root, &e[3]);
 	image_fits(root, "amd64", &e[4]);
 	attach_exec_id(root);
+	network_listed(root, 0);
+	limits_unkept(root, &words);
 	return 0;
 }

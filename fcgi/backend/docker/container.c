@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "backend/docker/network.h"
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -115,11 +116,11 @@ static void put_limits(json_t *host, const struct docker *d,
  */
 static json_t *host_config(const struct docker *d, const struct sandbox_spec *spec)
 {
-	json_t *host = json_must(json_pack("{s:s,s:[s],s:O,s:{s:s},s:b,s:{s:s},s:b}",
-					   "NetworkMode", d->network, "CapDrop", "ALL",
-					   "CapAdd", d->caps, "LogConfig", "Type", "none",
-					   "ReadonlyRootfs", (int)d->conf->read_only,
-					   "RestartPolicy", "Name", "no", "Init", 0));
+	json_t *host = json_must(json_pack(
+		"{s:s,s:[s],s:O,s:{s:s},s:b,s:{s:s},s:b}", "NetworkMode",
+		network_of(d, spec->name), "CapDrop", "ALL", "CapAdd", d->caps,
+		"LogConfig", "Type", "none", "ReadonlyRootfs", (int)d->conf->read_only,
+		"RestartPolicy", "Name", "no", "Init", 0));
 
 	if (d->conf->no_new_privileges)
 		json_put(host, "SecurityOpt",

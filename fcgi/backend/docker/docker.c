@@ -39,22 +39,20 @@ void docker_say(struct docker *d, const char *who, const char *fmt, ...)
 	d->progress(d->progress_arg, who, line);
 }
 
-static int check_name(const char *name, struct err *e)
+bool docker_is_name(const char *name)
 {
 	static const char ok[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
 
-	if (strncmp(name, "mcp-sbx-", 8) == 0 && strlen(name) < 64 &&
-	    strspn(name, ok) == strlen(name))
-		return 0;
-	return err_set(e, ERR_INVALID, "not the name of a sandbox");
+	return strncmp(name, "mcp-sbx-", 8) == 0 && strlen(name) < 64 &&
+	       strspn(name, ok) == strlen(name);
 }
 
 /* True: there is one of ours. An absent one is no error here. */
 static int find(struct docker *d, const char *name, struct container *ret,
 		bool *ret_there, struct err *e)
 {
-	if (check_name(name, e) < 0)
-		return -1;
+	if (!docker_is_name(name))
+		return err_set(e, ERR_INVALID, "not the name of a sandbox");
 	*ret_there = container_find(d, name, ret, e) == 0;
 	if (*ret_there)
 		return 0;
@@ -68,11 +66,13 @@ static int make_once(struct docker *d, const struct sandbox_spec *spec, struct e
 {
 	struct err ignored = ERR_INIT;
 
-	if (container_create(d, spec, e) < 0)
+	if ((d->is_apart && network_ensure(d, spec->name, e) < 0) ||
+	    container_create(d, spec, e) < 0)
 		return -1;
 	if (container_start(d, spec->name, e) == 0)
 		return 0;
 	container_remove(d, spec->name, &ignored); /* never used */
+	network_forget(d, spec->name);
 	return -1;
 }
 
@@ -87,7 +87,7 @@ static int make_new(struct docker *d, const struct sandbox_spec *spec, struct er
 		*e = why;
 		return -1;
 	}
-	if (network_ensure(d, e) < 0 || image_ensure_present(d, e) < 0)
+	if (network_ensure(d, spec->name, e) < 0 || image_ensure_present(d, e) < 0)
 		return -1;
 	return make_once(d, spec, e);
 }
@@ -207,6 +207,7 @@ static int docker_remove(struct backend *b, const char *name, bool *ret_existed,
 	oomfiles_forget(d->oomfiles, name);
 	if (there && container_remove(d, name, e) < 0)
 		return -1;
+	network_forget(d, name);
 	*ret_existed = there;
 	return 0;
 }
@@ -222,6 +223,7 @@ static int docker_list(struct backend *b, struct sandbox_list *ret, struct err *
 	for (i = 0; i < ret->n; i++)
 		ret->v[i].outdated =
 			strcmp(ret->v[i].policy_fingerprint, d->fingerprint) != 0;
+	network_tidy(d, ret);
 	return 0;
 }
 
@@ -272,9 +274,10 @@ static int set_policy(struct docker *d, struct err *e)
 	if (caps_parse(c->cap_drop, c->cap_add, &caps, e) < 0)
 		return -1;
 	d->caps = caps_to_json(&caps);
-	buf_printf(&text, "docker %s %d %llx %s %d %lld", c->network_mode,
-		   c->no_new_privileges, (unsigned long long)caps.bits,
-		   c->sandbox_runtime, c->read_only, (long long)c->disk_mb);
+	buf_printf(&text, "docker %s%s %d %llx %s %d %lld", c->network_mode,
+		   d->is_apart ? " apart" : "", c->no_new_privileges,
+		   (unsigned long long)caps.bits, c->sandbox_runtime, c->read_only,
+		   (long long)c->disk_mb);
 	sha256_hex(text.p, text.len, hex);
 	d->fingerprint = xstrndup(hex, 16);
 	return 0;
@@ -328,9 +331,13 @@ static int check_disk(struct docker *d, struct err *e)
 	if (d->conf->disk_mb <= 0)
 		return 0;
 	container_remove(d, name, &ignored); /* of a start that was cut off */
-	if (container_create(d, &spec, e) < 0)
+	if ((d->is_apart && network_ensure(d, name, e) < 0) ||
+	    container_create(d, &spec, e) < 0)
 		return err_wrap(e, "SANDBOX_DISK_MB=%lld", (long long)d->conf->disk_mb);
-	return container_remove(d, name, e);
+	if (container_remove(d, name, e) < 0)
+		return -1;
+	network_forget(d, name);
+	return 0;
 }
 
 /* A rootless engine may have no control groups: it takes limits and keeps none. */
@@ -356,15 +363,15 @@ static void say_unkept_limits(struct docker *d)
 
 static int set_up(struct docker *d, struct err *e)
 {
-	if (set_policy(d, e) < 0 || engine_open(d->conf, &d->engine, e) < 0 ||
-	    make_agent_archive(d, e) < 0)
+	if (engine_open(d->conf, &d->engine, e) < 0 || make_agent_archive(d, e) < 0)
 		return -1;
 	docker_say(d, BACKEND_NOBODY, "%s at %s, API %s, %s",
 		   d->engine.is_podman ? "Podman" : "Docker", d->engine.where,
 		   d->engine.api + 2, d->engine.arch);
 	say_unkept_limits(d);
 	if ((!*d->conf->agent_path && check_arch(d, e) < 0) || network_open(d, e) < 0 ||
-	    image_ensure_present(d, e) < 0 || check_disk(d, e) < 0)
+	    set_policy(d, e) < 0 || image_ensure_present(d, e) < 0 ||
+	    check_disk(d, e) < 0)
 		return -1;
 	return pump_start(&d->pump, e);
 }

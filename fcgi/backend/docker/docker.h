@@ -34,7 +34,8 @@ struct docker {
 	json_t *caps;               /* array of CAP_ names: all that a sandbox has */
 	char *fingerprint;          /* of everything that decides what a sandbox may do */
 	char *image;                /* with its tag */
-	char *network;              /* NetworkMode of new containers */
+	char *network;              /* NetworkMode of new containers, unless */
+	bool is_apart;              /* each has a network of its own (network.h) */
 	struct buf agent;           /* the archive that is put into every container */
 	pthread_mutex_t image_lock; /* one build or pull at a time */
 	struct oomfiles *oomfiles;
@@ -43,6 +44,9 @@ struct docker {
 /* A line for the log; who else hears it: backend.h. */
 void docker_say(struct docker *d, const char *who, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Can that be a sandbox of ours? What passes may go into a path. Pure. */
+bool docker_is_name(const char *name);
 
 extern const struct backend_ops backend_docker;
 

@@ -15,6 +15,7 @@
 #include "backend/docker/image.h"
 #include "backend/docker/joblines.h"
 #include "backend/docker/muxframe.h"
+#include "backend/docker/network.h"
 #include "backend/docker/oomfiles.h"
 #include "backend/docker/registryauth.h"
 #include "backend/docker/tarball.h"
@@ -376,6 +377,32 @@ static void no_limit_asks_for_none_and_options_are_asked_for(void **state)
 	json_decref(d.caps);
 }
 
+static void a_sandbox_kept_apart_has_a_network_of_its_own(void **state)
+{
+	char shared[] = "mcp-sandboxd-i";
+	struct docker d = {.network = shared};
+
+	(void)state;
+	assert_string_equal(network_of(&d, "mcp-sbx-a-1"), "mcp-sandboxd-i");
+	d.is_apart = true;
+	assert_string_equal(network_of(&d, "mcp-sbx-a-1"), "mcp-sbx-a-1");
+}
+
+static void only_networks_with_a_sandboxs_name_are_tidied_up(void **state)
+{
+	AUTO_JSON *list = json_loads("[{\"Name\":\"mcp-sbx-a-1\"},{\"Name\":\"bridge\"},"
+				     "{\"Name\":\"mcp-sbx-a/../../x\"},{\"Name\":7},{},3,"
+				     "{\"Name\":\"mcp-sandboxd-i\"}]",
+				     0, NULL);
+	size_t i;
+
+	(void)state;
+	assert_string_equal(network_listed(list, 0), "mcp-sbx-a-1");
+	for (i = 1; i < 8; i++)
+		assert_null(network_listed(list, i));
+	assert_null(network_listed(NULL, 0));
+}
+
 /* ---- words while something is made */
 
 static void collect(void *arg, const char *line)
@@ -555,6 +582,8 @@ int main(void)
 		cmocka_unit_test(a_list_has_only_what_can_be_ours),
 		cmocka_unit_test(only_other_limits_are_changed),
 		cmocka_unit_test(limits_that_an_engine_keeps_not_are_named),
+		cmocka_unit_test(a_sandbox_kept_apart_has_a_network_of_its_own),
+		cmocka_unit_test(only_networks_with_a_sandboxs_name_are_tidied_up),
 		cmocka_unit_test(a_list_says_what_was_made_from_another_image),
 		cmocka_unit_test(no_limit_asks_for_none_and_options_are_asked_for),
 		cmocka_unit_test(lines_of_a_build_become_words_and_its_error_an_error),
