@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -267,10 +268,28 @@ static int real_folder(const char *base, char **ret, struct err *e)
 	return 0;
 }
 
+/* A folder that is shared by a link has one server at a time in it. */
+static int enter(const char *base, const struct build *b, int *ret_lock, struct err *e)
+{
+	AUTO_CLOSE int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(e, "open %s", base);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		b->progress(b->arg, BACKEND_WAITING,
+			    "another server makes the root file system");
+		if (flock(fd, LOCK_EX) < 0)
+			return err_sys(e, "lock %s", base);
+	}
+	*ret_lock = MOVE_FD(fd);
+	return 0;
+}
+
 int image_ensure(const struct conf *c, backend_progress_fn *progress, void *arg,
 		 char **ret, struct err *e)
 {
 	AUTO_FREE char *base = NULL, *folder = NULL;
+	AUTO_CLOSE int lock = -1;
 	struct build b = {.progress = progress, .arg = arg};
 	int rc;
 
@@ -280,7 +299,7 @@ int image_ensure(const struct conf *c, backend_progress_fn *progress, void *arg,
 			       "backend: up to 64 of a-z 0-9 . _ -");
 	base = xasprintf("%s/images/%s", c->data_dir, c->image);
 	if (strcmp(c->image, "default") == 0) {
-		if (io_mkdirs(base, 0700, e) < 0)
+		if (io_mkdirs(base, 0700, e) < 0 || enter(base, &b, &lock, e) < 0)
 			return -1;
 		rc = ensure_default(c, base, &b, &folder, e);
 	} else {

@@ -10,7 +10,8 @@
  * The default image is made with mmdebstrap from the distribution's packages, in
  * a folder named by its recipe ("r-<hash>"): a changed recipe makes another one,
  * and sandboxes that have files keep the tree they began with. It is made aside
- * and renamed when whole, so a crash leaves none half made, only the one aside.
+ * and renamed when whole, so a crash leaves none half made, only the one aside. Where
+ * several servers share the folder by a link, one makes it and the others wait.
  */
 #define IMAGE_ASIDE ".new"
 
