@@ -3,6 +3,8 @@
 // close(). What a client cannot do is said in `lacks`: that part of the story is
 // skipped by name, with the reason.
 import { spawn, execFile } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -37,11 +39,15 @@ async function second(url, versionNegotiation) {
 	return face(client, (p, o) => client.callTool(p, o));
 }
 
+// Its locks and logins: of this suite alone.
+const remoteDir = fs.mkdtempSync(path.join(os.tmpdir(), "mcp-remote-"));
+process.on("exit", () => fs.rmSync(remoteDir, { recursive: true, force: true }));
+
 function bridge(url, transport) {
 	return first(new StdioClientTransport({
 		command: process.execPath,
 		args: [path.join(bin, "mcp-remote"), url, "--transport", transport],
-		env: { ...process.env, MCP_REMOTE_CONFIG_DIR: path.join(process.env.TMPDIR ?? "/tmp", "mcp-remote-test") },
+		env: { ...process.env, MCP_REMOTE_CONFIG_DIR: path.join(remoteDir, transport) },
 		stderr: "ignore",
 	}));
 }

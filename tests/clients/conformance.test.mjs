@@ -43,7 +43,7 @@ async function conformance(...how) {
 }
 
 for (const version of ["2025-11-25", "2026-07-28"])
-	test(`requirements of ${version}`, { skip: old, timeout: 300000 }, async () => {
+	test(`requirements of ${version}`, { skip: old, timeout: 900000 }, async () => {
 		assert.match(await conformance("--requirements", version), /Total: \d+ passed/);
 	});
 
@@ -55,6 +55,6 @@ const unscored = [
 		"dispatch-and-envelope", "required-task-error", "mrtr-composition"].map((s) => ["2026-07-28", `tasks-${s}`]),
 ];
 for (const [version, scenario] of unscored)
-	test(`${scenario} of ${version}`, { skip: old, timeout: 300000 }, async () => {
+	test(`${scenario} of ${version}`, { skip: old, timeout: 900000 }, async () => {
 		await conformance("--scenario", scenario, "--spec-version", version, "--force");
 	});

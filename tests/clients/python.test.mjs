@@ -26,7 +26,7 @@ after(() => server?.stop());
 for (const [major, mode] of modes) {
 	const venv = process.env[`MCP_TEST_PYTHON_${major}`] ?? "";
 	const skip = !fs.existsSync(`${venv}/bin/python3`) && `the Python SDK ${major}.x is not installed`;
-	test(`python-sdk ${major}, ${mode}`, { skip, timeout: 120000 }, async () => {
+	test(`python-sdk ${major}, ${mode}`, { skip, timeout: 900000 }, async () => {
 		const child = python(venv, server.url, mode, `${server.dataDir}/db/mcp-sandboxd.sqlite`);
 		const done = [];
 		for await (const line of createInterface(child.stdout)) {

@@ -59,7 +59,7 @@ def ok(step):
 
 async def call(c, shell, **more):
     if not MODE.startswith("v2"):
-        more.setdefault("read_timeout_seconds", timedelta(seconds=20))
+        more.setdefault("read_timeout_seconds", timedelta(seconds=120))
     return await c.call_tool("run_sandbox", say(shell), **more)
 
 
@@ -73,7 +73,7 @@ def runs(state):
 
 
 async def until(what, check):
-    for _ in range(400):
+    for _ in range(2400):
         found = check()
         if found:
             return found
@@ -117,7 +117,7 @@ async def story(c):
     async def progress(done, total, message):
         seen.append((done, message))
 
-    await call(c, "for i in 1 2 3; do echo line $i; sleep 1.1; done", progress_callback=progress)
+    await call(c, "for i in $(seq 12); do echo line $i; sleep 0.5; done", progress_callback=progress)
     assert len(seen) >= 2 and seen[0][0] < seen[1][0], seen
     ok("progress")
     await cancel(c)

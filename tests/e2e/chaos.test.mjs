@@ -7,7 +7,7 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { Server, until } from "./rig.mjs";
+import { Server, tryKill, until } from "./rig.mjs";
 
 const KILLS = Number(process.env.CHAOS_KILLS ?? 40);
 const CLIENTS = Number(process.env.CHAOS_CLIENTS ?? 4);
@@ -162,7 +162,7 @@ const victims = {
 	nginx: () => server.nginx.kill("SIGHUP"),
 	edge() {
 		const [pid] = server.pids().edges;
-		return pid && process.kill(pid, "SIGKILL");
+		return pid && tryKill(pid, "SIGKILL");
 	},
 	async master() {
 		await server.stopServer("SIGKILL");

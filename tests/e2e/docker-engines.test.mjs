@@ -231,7 +231,7 @@ test("the documented rules close a network to the host and to private addresses"
 	try {
 		const image = await filter.tiny();
 		inside("sh", "-c", "ip link add near type veth peer name far; ip addr add 198.51.100.1/24 dev near; ip addr add 10.9.9.1/24 dev near; ip link set near up");
-		const world = spawn(...filter.within("unshare", "--net", "sh", "-c", "echo $$; exec sleep 300"), { stdio: ["ignore", "pipe", "inherit"] });
+		const world = spawn(...filter.within("unshare", "--net", "sh", "-c", "echo $$; exec sleep 3600"), { stdio: ["ignore", "pipe", "inherit"] });
 		children.push(world);
 		const pid = String((await once(world.stdout, "data"))[0]).trim();
 		inside("ip", "link", "set", "far", "netns", pid);

@@ -36,7 +36,7 @@ async function progress(s, id) {
 }
 
 test("a missing image is built once, and every run that waits sees how", async () => {
-	const file = dockerfile(`FROM ${tiny}\nRUN sleep 1\nENV BUILT=yes\n`);
+	const file = dockerfile(`FROM ${tiny}\nRUN sleep 5\nENV BUILT=yes\n`);
 	const image = "mcp-test-built:1";
 	await ask(engine.socket, "DELETE", `/images/${image}?force=1`); // of a test that failed
 	await withServer({ SANDBOX_IMAGE: image, SANDBOX_DOCKERFILE_PATH: file }, async (s, c) => {
@@ -62,14 +62,14 @@ test("a missing image is built once, and every run that waits sees how", async (
 
 test("a run that comes while the first image is built sees it, too", async () => {
 	const image = "mcp-test-first:1";
-	const env = { SANDBOX_IMAGE: image, SANDBOX_DOCKERFILE_PATH: dockerfile(`FROM ${tiny}\nRUN sleep 3\nRUN true\n`) };
+	const env = { SANDBOX_IMAGE: image, SANDBOX_DOCKERFILE_PATH: dockerfile(`FROM ${tiny}\nRUN sleep 10\nRUN true\n`) };
 	const s = await Server.start({ ...engine.env, ...env }, { ready: false });
 	try {
-		await until("the build", 15000, () => log(s).includes("RUN sleep 3"));
+		await until("the build", 15000, () => log(s).includes("RUN sleep 10"));
 		const c = await s.connect();
 		const told = [];
 		const r = await c.callTool({ name: "run_sandbox", arguments: { identifier: "early", commands: [{ shell: "echo up" }], options: { await_completion: true } } },
-			undefined, { timeout: 60000, onprogress: (p) => told.push(p.message) });
+			undefined, { timeout: 300000, onprogress: (p) => told.push(p.message) });
 		assert.equal(r.structuredContent.final.commands[0].stdout, "up\n");
 		assert.ok((await progress(s, r.structuredContent.run_id)).some((w) => /Step 3\/3/.test(w)));
 		assert.ok(told.some((w) => w.startsWith("waiting to start: ")), told.join("\n"));

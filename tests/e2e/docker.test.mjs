@@ -150,7 +150,7 @@ test("the network of the bridge is made, made again when it was removed, and goe
 		const a = await run(c, "a", ["hostname -I; (python3 -m http.server 8000 >/dev/null 2>&1 &)"]);
 		const ip = a.final.commands[0].stdout.trim();
 		assert.match(ip, /^\d+\.\d+\.\d+\.\d+$/);
-		assert.equal((await run(c, "a", [`curl -s -o /dev/null --max-time 5 --retry 5 --retry-connrefused -w '%{http_code}' http://${ip}:8000/`])).final.commands[0].stdout, "200");
+		assert.equal((await run(c, "a", [`curl -s -o /dev/null --max-time 30 --retry 30 --retry-connrefused -w '%{http_code}' http://${ip}:8000/`])).final.commands[0].stdout, "200");
 		const names = (await api("GET", "/networks")).map((n) => n.Name);
 		assert.ok(names.includes(`mcp-sandboxd-${s.instance}`));
 		await c.callTool({ name: "delete_sandbox", arguments: { identifier: "a" } });

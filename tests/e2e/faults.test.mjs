@@ -61,7 +61,9 @@ test("the runner is killed again and again under one command", async () => {
 });
 
 test("the edges are killed: the run goes on, a stream resumes where it was", async () => {
-	const { run_id } = await run(client, "faults", [counting], { await_completion: false });
+	// It ends when the stream has broken, however much of it was on its way.
+	const halves = `rm -f go; ${counting.replace(String(COUNT), "20")}; until [ -e go ]; do sleep 0.05; done; ${counting.replace(`seq ${COUNT}`, `seq 21 ${COUNT}`)}`;
+	const { run_id } = await run(client, "faults", [halves], { await_completion: false });
 	const seen = [];
 	try {
 		for await (const e of await server.events(run_id)) {
@@ -73,6 +75,7 @@ test("the edges are killed: the run goes on, a stream resumes where it was", asy
 	}
 	assert.ok(seen.length >= 8 && !seen.some((e) => e.event === "run_finished"));
 	const rest = await until("an edge", 10000, () => server.events(run_id, { lastEventId: seen.at(-1).id }));
+	await run(client, "faults", ["touch go"]);
 	for await (const e of rest) seen.push(e);
 	assert.deepEqual(seen.map((e) => e.id), seen.map((_, i) => i + 1));
 	const out = seen.filter((e) => e.event === "command_stdout").map((e) => e.data.chunk).join("");

@@ -237,9 +237,7 @@ test("a full quota is said in the cluster's words", async () => {
 
 test("no node for a pod: the scheduler's words, after the time that is set", async () => {
 	await withServer({ KUBERNETES_NODE_SELECTOR: "disk=fast", KUBERNETES_UNSCHEDULABLE_SECONDS: "3" }, async (s, c) => {
-		const since = Date.now();
 		assert.match(await words("nowhere", c), /no node .*0\/1 nodes are available/);
-		assert.ok(Date.now() - since < 20000);
 		assert.deepEqual(await pods(s.instance), []);
 	});
 });

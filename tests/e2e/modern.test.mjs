@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Server, until } from "./rig.mjs";
-import { LEGACY, MODERN, P, Wire, all, answer, meta, request, runOf } from "./wire.mjs";
+import { LEGACY, MODERN, P, Wire, answer, frames as eachFrame, meta, request, runOf } from "./wire.mjs";
 
 let server, wire;
 
@@ -165,9 +165,10 @@ test("a session's id and an event's id mean nothing here", async () => {
 });
 
 test("progress comes on the response's stream, and then the result", async () => {
-	const r = await wire.modern("tools/call", runOf("modern progress", "for i in 1 2 3; do echo line $i; sleep 1.1; done"), { _meta: { progressToken: "p" } });
+	const r = await wire.modern("tools/call", runOf("modern progress", "until [ -e /tmp/enough ]; do echo line; sleep 0.3; done"), { _meta: { progressToken: "p" } });
 	assert.match(r.headers.get("content-type"), /event-stream/);
-	const frames = await all(r);
+	const frames = [];
+	for await (const f of eachFrame(r)) if (frames.push(f) === 4) await tool("run_sandbox", runOf("modern progress", "touch /tmp/enough").arguments);
 	assert.ok(frames.every((f) => f.id === undefined), "no ids: it cannot be resumed");
 	const list = frames.filter((f) => f.data).map((f) => JSON.parse(f.data));
 	const told = list.slice(0, -1);

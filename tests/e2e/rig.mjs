@@ -3,6 +3,7 @@
 // nginx in front, and the official SDK as the client. What it starts it stops, and
 // stop() fails when anything of it is left on the machine.
 import { spawn, spawnSync, execFileSync } from "node:child_process";
+import dgram from "node:dgram";
 import { once } from "node:events";
 import fs from "node:fs";
 import net from "node:net";
@@ -25,18 +26,39 @@ export function shareImages(dataDir) {
 	fs.symlinkSync(path.join(cache, "images"), path.join(dataDir, "images"));
 }
 
-export async function freePort() {
-	const s = net.createServer().listen(0, "127.0.0.1");
+// Listens and closes again, or fails.
+async function tryPort(port) {
+	const s = net.createServer().listen(port, "127.0.0.1");
 	await once(s, "listening");
-	const { port } = s.address();
 	s.close();
 	await once(s, "close");
-	return port;
 }
 
-// Asks until ask() gives something; for states that nothing announces.
+// A port that stays this process's until something listens on it: below those that the
+// kernel gives to connections, and with its number held on UDP, which is how the suites
+// that run at the same time on this machine see that it is taken.
+export async function freePort() {
+	const [low] = fs.readFileSync("/proc/sys/net/ipv4/ip_local_port_range", "utf8").split("\t").map(Number);
+	for (let tries = 0; tries < 1000; tries++) {
+		const port = 10000 + Math.floor(Math.random() * (low - 10000));
+		const held = dgram.createSocket("udp4");
+		try {
+			held.bind({ port, address: "127.0.0.1", exclusive: true });
+			await once(held, "listening");
+			await tryPort(port);
+			held.unref();
+			return port;
+		} catch {
+			held.close();
+		}
+	}
+	throw new Error("there is no free port");
+}
+
+// Asks until ask() gives something; for states that nothing announces. ms: on a machine
+// that has time; a busy one gets a minute for whatever.
 export async function until(what, ms, ask) {
-	const end = Date.now() + ms;
+	const end = Date.now() + Math.max(ms, 60000);
 	let last;
 	while (Date.now() < end) {
 		try {
@@ -76,6 +98,14 @@ export function traces(words, instance, runDir = `/run/mcp-sandboxd/${instance}`
 	return left;
 }
 
+// What look() still finds after a while: a process that was killed may need a moment for
+// its end where others want the processor too.
+export async function remains(look) {
+	let left = [];
+	await until("nothing to be left", 20000, () => (left = look()).length === 0).catch(() => {});
+	return left;
+}
+
 // "event:", "id:" and "data:" of one SSE answer, as objects; ends with the stream.
 export async function* sse(response) {
 	const decoder = new TextDecoder();
@@ -90,6 +120,16 @@ export async function* sse(response) {
 			}
 			if (event.event) yield { id: Number(event.id), event: event.event, data: JSON.parse(event.data) };
 		}
+	}
+}
+
+// False: it has ended meanwhile.
+export function tryKill(pid, signal) {
+	try {
+		return process.kill(pid, signal);
+	} catch (error) {
+		if (error.code !== "ESRCH") throw error;
+		return false;
 	}
 }
 
@@ -150,10 +190,12 @@ export class Server {
 	}
 
 	async startNginx() {
+		const out = fs.openSync(this.log, "a");
 		execFileSync(path.join(repo, "scripts/render-nginx"), ["--env-file", "/dev/null", this.dataDir], {
 			env: { ...this.env, MCP_SANDBOXD: binary },
-			stdio: ["ignore", "ignore", "inherit"],
+			stdio: ["ignore", "ignore", out],
 		});
+		fs.closeSync(out);
 		this.nginx = this.spawn("nginx", ["-e", "stderr", "-c", path.join(this.dataDir, "nginx/nginx.conf")]);
 	}
 
@@ -193,8 +235,7 @@ export class Server {
 		const p = this.pids();
 		// 0: not there just now; kill(0) would be our own process group.
 		const pids = [p[role === "edge" ? "edges" : role]].flat().filter(Boolean);
-		for (const pid of pids) process.kill(pid, signal);
-		return pids.length;
+		return pids.filter((pid) => tryKill(pid, signal)).length;
 	}
 
 	async connect(name = "e2e") {
@@ -222,7 +263,7 @@ export class Server {
 		return sse(r);
 	}
 
-	ended(id, ms = 60000) {
+	ended(id, ms = 180000) {
 		return until(`end of ${id}`, ms, async () => {
 			const run = await this.run_status(id);
 			return ["completed", "failed", "canceled"].includes(run.state) && run;
@@ -244,15 +285,15 @@ export class Server {
 		if (this.nginx?.exitCode === null) this.nginx.kill("SIGTERM");
 		await this.nginx?.ended;
 		await this.stopServer();
-		const left = check ? traces([this.dir, this.instance], this.instance, this.runDir) : [];
+		const left = check ? await remains(() => traces([this.dir, this.instance], this.instance, this.runDir)) : [];
 		if (process.env.MCP_TEST_KEEP) console.error(`kept: ${this.dir}`);
 		else fs.rmSync(this.dir, { recursive: true, force: true });
 		if (left.length) throw new Error(`left behind:\n${left.join("\n")}`);
 	}
 }
 
-// Calls run_sandbox; gives the structured result of a run, or throws the
-// words of a refusal.
+// Calls run_sandbox; gives the structured result of a run, or throws the words of a
+// refusal. Who awaits the end gets it, also where that takes longer than one answer may.
 export async function run(client, identifier, commands, options = {}) {
 	const r = await client.callTool({
 		name: "run_sandbox",
@@ -263,6 +304,11 @@ export async function run(client, identifier, commands, options = {}) {
 		},
 	}, undefined, { timeout: 180000 });
 	// A run that failed is an error to the model, and still a run.
-	if (!r.structuredContent?.run_id) throw new Error(r.content.map((c) => c.text).join("\n"));
-	return r.structuredContent;
+	const told = r.structuredContent;
+	if (!told?.run_id) throw new Error(r.content.map((c) => c.text).join("\n"));
+	while ((options.await_completion ?? true) && told.final === null) {
+		const more = await client.callTool({ name: "get_run", arguments: { run_id: told.run_id, wait_ms: 20000 } });
+		told.final = more.structuredContent.final;
+	}
+	return told;
 }

@@ -79,11 +79,15 @@ test("the SDK's stdio client tells the story, beside one over HTTP", async () =>
 	assert.equal((await client.readResource({ uri: link })).contents[0].text, "file\n");
 	const http = await server.connect();
 	assert.equal((await run(http, "stdio", ["cat /artifacts/f.txt"])).final.commands[0].stdout, "file\n");
-	await http.close();
-	// Many at once, answered as they end.
+	// Many at once, answered as they end: each when it is let go.
 	const order = [];
-	await Promise.all([0.6, 0.1, 0.3].map((s) => run(client, "stdio", [`sleep ${s}`]).then(() => order.push(s))));
-	assert.deepEqual(order, [0.1, 0.3, 0.6]);
+	const all = ["a", "b", "c"].map((n) => run(client, "stdio", [`until [ -e /tmp/go-${n} ]; do sleep 0.05; done`]).then(() => order.push(n)));
+	for (const [i, n] of [[1, "b"], [2, "c"], [0, "a"]]) {
+		await run(http, "stdio", [`touch /tmp/go-${n}`]);
+		await all[i];
+	}
+	assert.deepEqual(order, ["b", "c", "a"]);
+	await http.close();
 	await client.close();
 });
 
@@ -99,7 +103,7 @@ test("what changes, what is logged and what is asked comes between the answers",
 	await seen("subscribed", (m) => m.id === "sub");
 	c.send(say("run", "echo x >/artifacts/x"));
 	await seen("the run", (m) => m.id === "run");
-	assert.ok(c.lines.some((m) => m.method === "notifications/message" && m.params.level === "info"));
+	await seen("a log message", (m) => m.method === "notifications/message" && m.params.level === "info");
 	await seen("the change", (m) => m.method === "notifications/resources/updated");
 	const remove = (id) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "delete_sandbox", arguments: { identifier: "raw" } } });
 	for (const [id, action] of [["no", "decline"], ["yes", "accept"]]) {
@@ -134,9 +138,16 @@ test("subscriptions/listen lasts until it is canceled or the input ends", async 
 test("progress is told while a run is awaited", async () => {
 	const client = await connect(server.env);
 	const seen = [];
+	const http = await server.connect();
+	let enough;
 	const r = await client.callTool(
-		{ name: "run_sandbox", arguments: { identifier: "stdio", commands: [{ shell: "for i in 1 2 3; do echo step $i; sleep 1.1; done" }], options: { await_completion: true } } },
-		undefined, { onprogress: (p) => seen.push(p) });
+		{ name: "run_sandbox", arguments: { identifier: "stdio", commands: [{ shell: "until [ -e /tmp/enough ]; do echo step; sleep 0.3; done" }], options: { await_completion: true } } },
+		undefined, { onprogress(p) {
+			seen.push(p);
+			if (seen.length >= 2) enough ??= run(http, "stdio", ["touch /tmp/enough"]);
+		} });
+	await enough;
+	await http.close();
 	assert.equal(r.structuredContent.final.state, "completed");
 	assert.ok(seen.length >= 2, `${seen.length} words of progress`);
 	for (let i = 1; i < seen.length; i++) assert.ok(seen[i].progress > seen[i - 1].progress);

@@ -56,7 +56,7 @@ test("a run is followed by get_run: its state, its output from an offset, its en
 	const waited = await good("get_run", { run_id, wait_ms: 200 });
 	assert.equal(waited.structuredContent.final, null);
 	assert.match(text(waited), /^running\n/);
-	const end = good("get_run", { run_id, wait_ms: 20000 });
+	const end = good("get_run", { run_id, wait_ms: 45000 });
 	await run(client, "t", ["touch /tmp/go"]);
 	const { final, state } = (await end).structuredContent;
 	assert.equal(state, "completed");
@@ -76,7 +76,7 @@ test("a run is ended by cancel_run", async () => {
 	await until("start", 20000, async () => (await server.run_status(run_id)).state === "running");
 	const r = await good("cancel_run", { run_id });
 	assert.equal(r.structuredContent.canceled, true);
-	const end = await good("get_run", { run_id, wait_ms: 20000 });
+	const end = await good("get_run", { run_id, wait_ms: 45000 });
 	assert.equal(end.structuredContent.state, "canceled");
 	const again = await good("cancel_run", { run_id });
 	assert.equal(again.structuredContent.canceled, false);
@@ -114,7 +114,7 @@ test("a background command lives on as a run of its own", async () => {
 	await server.waitReady();
 	assert.equal((await server.run_status(id)).state, "running");
 	await until("cancel", 20000, async () => !(await call("cancel_run", { run_id: id })).isError);
-	assert.equal((await good("get_run", { run_id: id, wait_ms: 20000 })).structuredContent.state, "canceled");
+	assert.equal((await good("get_run", { run_id: id, wait_ms: 45000 })).structuredContent.state, "canceled");
 });
 
 test("files are written, read in ranges and listed", async () => {
