@@ -31,6 +31,7 @@
 #include <cmocka.h>
 
 #include "agent/loop.h"
+#include "tests/unit/testdir.h"
 #include "wire/agentproto.h"
 
 /* Whoever says nothing for so long hangs, on a busy machine and under a sanitizer too. */
@@ -128,8 +129,7 @@ static inline int agent_start(void **state)
 
 	(void)state;
 	agent_binary();
-	snprintf(h.dir, sizeof(h.dir), "/tmp/agent-test-XXXXXX");
-	assert_non_null(mkdtemp(h.dir));
+	test_folder(h.dir, sizeof(h.dir), "agent");
 	assert_int_equal(chmod(h.dir, 0755), 0);
 	snprintf(h.socket, sizeof(h.socket), "%s/s", h.dir);
 	if (h.own_socket) {

@@ -16,6 +16,7 @@
 #include "agent/ring.h"
 #include "agent/users.h"
 #include "agent/volume.h"
+#include "tests/unit/testdir.h"
 
 /* Write and drop in odd steps; what comes out is what went in. */
 static void a_ring_keeps_the_order_over_its_edge(void **state)
@@ -66,7 +67,7 @@ static void a_ring_draws_offsets_into_its_range(void **state)
 	ring_release(&r);
 }
 
-static char passwd[] = "/tmp/agent-passwd-XXXXXX", group[] = "/tmp/agent-group-XXXXXX";
+static char passwd[64], group[64];
 
 static void put(char *path, const char *text, size_t n)
 {
@@ -129,10 +130,10 @@ static void a_user_that_was_found_is_looked_up_again_after_a_change(void **state
 
 static void only_a_folder_with_nothing_in_it_is_empty(void **state)
 {
-	char dir[] = "/tmp/agent-empty-XXXXXX", path[64], link[64];
+	char dir[48], path[64], link[64];
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
+	test_folder(dir, sizeof(dir), "empty");
 	assert_true(fs_is_empty(dir));
 	snprintf(link, sizeof(link), "%s.link", dir);
 	assert_int_equal(symlink(dir, link), 0);
@@ -199,8 +200,8 @@ static void hostile_user_files_do_no_harm(void **state)
 static int make_files(void **state)
 {
 	(void)state;
-	close(mkstemp(passwd));
-	close(mkstemp(group));
+	test_file(passwd, sizeof(passwd), "passwd");
+	test_file(group, sizeof(group), "group");
 	return 0;
 }
 
@@ -224,13 +225,13 @@ static struct stat given(const char *dir)
 
 static void a_volume_in_use_keeps_its_owner(void **state)
 {
-	char dir[] = "/tmp/mcp-test-volume-XXXXXX", lost[64], file[64];
+	char dir[48], lost[64], file[64];
 	struct stat st;
 
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	assert_non_null(mkdtemp(dir));
+	test_folder(dir, sizeof(dir), "volume");
 	snprintf(lost, sizeof(lost), "%s/lost+found", dir);
 	snprintf(file, sizeof(file), "%s/file", dir);
 	assert_int_equal(mkdir(lost, 0700), 0);

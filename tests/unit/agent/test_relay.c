@@ -29,12 +29,12 @@ static void through_the_relay(void)
 /* In a folder that is there. */
 static void an_agent_that_does_not_listen_yet_is_waited_for(void **state)
 {
-	char folder[] = "/tmp/mcp-relay-XXXXXX", aside[64], path[64];
+	char folder[48], aside[64], path[64];
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), peer;
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
+	test_folder(folder, sizeof(folder), "relay");
 	snprintf(aside, sizeof(aside), "%s/aside", folder);
 	snprintf(path, sizeof(path), "%s/socket", folder);
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s", aside);

@@ -27,6 +27,7 @@
 #include "base/mem.h"
 #include "conf/conf.h"
 #include "net/websocket.h"
+#include "tests/unit/testdir.h"
 
 /*
  * An API server for tests, on loopback, that follows a script: for every request the
@@ -355,8 +356,7 @@ static inline char *fakekube_kubeconfig(struct fakekube *k)
 	struct err e = ERR_INIT;
 	char *path;
 
-	snprintf(k->dir, sizeof k->dir, "/tmp/mcp-test-kube-XXXXXX");
-	assert_non_null(mkdtemp(k->dir));
+	test_folder(k->dir, sizeof k->dir, "kube");
 	path = xasprintf("%s/kubeconfig", k->dir);
 	buf_printf(&b,
 		   "current-context: c\n"

@@ -9,9 +9,11 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +142,11 @@ static inline char *fixture_data_dir(const char *top)
 	return dir;
 }
 
+static inline void fixture_instance(char instance[9], pid_t pid)
+{
+	snprintf(instance, 9, "7e%06x", (unsigned)pid & 0xffffff);
+}
+
 static inline void fixture_conf(struct fixture *f, char *data_dir, const char *instance)
 {
 	const char *runtime = getenv("TEST_OCI_RUNTIME");
@@ -163,34 +170,6 @@ static inline void fixture_conf(struct fixture *f, char *data_dir, const char *i
 		.default_pids = 128};
 }
 
-static inline void fixture_init(struct fixture *f, const char *network)
-{
-	const char *top = getenv("TEST_DATA_DIR");
-	struct err e = ERR_INIT;
-	AUTO_CLOSE int lock = -1;
-	char *agent, *dir, instance[9];
-
-	memset(f, 0, sizeof *f);
-	if (!top || !*top)
-		top = "/var/tmp/mcp-sandboxd-tests";
-	snprintf(instance, sizeof instance, "7e%06x", (unsigned)getpid() & 0xffffff);
-	assert_int_equal(io_mkdirs(top, 0755, &e), 0);
-	lock = fixture_lock(top);
-	dir = fixture_data_dir(top);
-	agent = xasprintf("%s/agent.py", dir);
-	assert_int_equal(io_write_file_atomic(agent, fixture_agent, strlen(fixture_agent),
-					      0755, &e),
-			 0);
-	fixture_conf(f, dir, instance);
-	free(f->conf.network_mode);
-	f->conf.network_mode = xstrdup(network);
-	free(agent);
-	f->ops = backend_find("local");
-	assert_non_null(f->ops);
-	if (fixture_open(f, &e) < 0)
-		fail_msg("open: %s", e.msg);
-}
-
 static inline void fixture_release(struct fixture *f)
 {
 	struct err e = ERR_INIT;
@@ -209,6 +188,72 @@ static inline void fixture_release(struct fixture *f)
 	free(f->conf.agent_path);
 	free(f->conf.rootfs_mirror);
 	free(f->conf.rootfs_suite);
+}
+
+/* "test-<pid>" of a program that was killed: what it left runs and is mounted still. */
+static inline void fixture_clear(const char *top, const char *name)
+{
+	struct fixture old = {.ops = backend_find("local")};
+	AUTO_FREE char *dir = xasprintf("%s/%s", top, name);
+	struct sandbox_list l = {0};
+	struct err e = ERR_INIT;
+	char instance[9];
+	bool existed;
+	size_t i;
+
+	fixture_instance(instance, (pid_t)strtol(name + 5, NULL, 10));
+	fixture_conf(&old, MOVE(dir), instance);
+	if (fixture_open(&old, &e) == 0 && old.ops->list(old.b, &l, &e) == 0)
+		for (i = 0; i < l.n; i++)
+			old.ops->remove(old.b, l.v[i].name, &existed, &e);
+	sandbox_list_release(&l);
+	fixture_release(&old);
+}
+
+static inline void fixture_clear_all(const char *top)
+{
+	DIR *d = opendir(top);
+	struct dirent *de;
+
+	assert_non_null(d);
+	while ((de = readdir(d))) {
+		pid_t pid = strncmp(de->d_name, "test-", 5) == 0
+				    ? (pid_t)strtol(de->d_name + 5, NULL, 10)
+				    : 0;
+
+		if (pid > 0 && pid != getpid() && kill(pid, 0) < 0 && errno == ESRCH)
+			fixture_clear(top, de->d_name);
+	}
+	closedir(d);
+}
+
+static inline void fixture_init(struct fixture *f, const char *network)
+{
+	const char *top = getenv("TEST_DATA_DIR");
+	struct err e = ERR_INIT;
+	AUTO_CLOSE int lock = -1;
+	char *agent, *dir, instance[9];
+
+	memset(f, 0, sizeof *f);
+	if (!top || !*top)
+		top = "/var/tmp/mcp-sandboxd-tests";
+	fixture_instance(instance, getpid());
+	assert_int_equal(io_mkdirs(top, 0755, &e), 0);
+	lock = fixture_lock(top);
+	fixture_clear_all(top);
+	dir = fixture_data_dir(top);
+	agent = xasprintf("%s/agent.py", dir);
+	assert_int_equal(io_write_file_atomic(agent, fixture_agent, strlen(fixture_agent),
+					      0755, &e),
+			 0);
+	fixture_conf(f, dir, instance);
+	free(f->conf.network_mode);
+	f->conf.network_mode = xstrdup(network);
+	free(agent);
+	f->ops = backend_find("local");
+	assert_non_null(f->ops);
+	if (fixture_open(f, &e) < 0)
+		fail_msg("open: %s", e.msg);
 }
 
 static inline void fixture_create(struct fixture *f, const char *name, bool fresh,

@@ -20,6 +20,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "tests/unit/testdir.h"
 
 #define AGENTSOCK_OWN "agent"
 
@@ -61,10 +62,9 @@ static int setup(void **state)
 	struct err e = ERR_INIT;
 
 	(void)state;
-	snprintf(top, sizeof top, "/tmp/mcp-agentsock-%d", (int)getpid());
+	test_folder(top, sizeof top, "agentsock");
 	snprintf(folder, sizeof folder, "%s/agent", top);
 	snprintf(elsewhere, sizeof elsewhere, "%s/host", top);
-	assert_int_equal(io_rmtree(top, &e), 0);
 	assert_int_equal(io_mkdirs(folder, 0700, &e), 0);
 	assert_int_equal(io_mkdirs(elsewhere, 0700, &e), 0);
 	own_group();

@@ -15,9 +15,10 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "tests/unit/testdir.h"
 
 /* A group "g" of plain files in the place of the kernel's. */
-static char top[32];
+static char top[48];
 
 static void set(const char *file, const char *value)
 {
@@ -69,8 +70,7 @@ static int setup(void **state)
 	AUTO_FREE char *dir = NULL;
 
 	(void)state;
-	snprintf(top, sizeof(top), "/tmp/cglimits-XXXXXX");
-	assert_non_null(mkdtemp(top));
+	test_folder(top, sizeof(top), "cglimits");
 	dir = xasprintf("%s/g", top);
 	assert_int_equal(0, mkdir(dir, 0700));
 	fill();

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/proc.h"
+#include "tests/unit/testdir.h"
 
 /* ---- .dockerignore */
 
@@ -152,7 +153,7 @@ static int setup(void **state)
 	struct err e = ERR_INIT;
 
 	(void)state;
-	snprintf(top, sizeof top, "/tmp/mcp-context-%d", (int)getpid());
+	snprintf(top, sizeof top, "%s/context-%d", test_tmp(), (int)getpid());
 	return io_rmtree(top, &e);
 }
 

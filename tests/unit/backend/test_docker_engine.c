@@ -20,6 +20,7 @@
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "tests/unit/testdir.h"
 
 /*
  * An engine that says what the script has for a path, in a process of its own: what
@@ -75,14 +76,16 @@ static void begin(const struct line *script)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
-	snprintf(where, sizeof where, "/tmp/mcp-fake-engine-%d", (int)getpid());
+	snprintf(where, sizeof where, "%s/engine-%d", test_tmp(), (int)getpid());
 	unlink(where);
 	snprintf(a.sun_path, sizeof a.sun_path, "%s", where);
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
 	assert_int_equal(listen(fd, 16), 0);
 	fake = fork();
-	if (fake == 0)
+	if (fake == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		serve(fd, script);
+	}
 	close(fd);
 }
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/proc.h"
+#include "tests/unit/testdir.h"
 
 /* ---- the framing of streams */
 
@@ -543,14 +545,17 @@ static void the_oom_count_is_where_the_container_is_and_nowhere_else(void **stat
 
 static void an_archive_is_one_that_tar_reads(void **state)
 {
-	char path[] = "/tmp/mcp-test-tar-XXXXXX";
+	char path[64];
 	const char *argv[] = {"tar", "-tvf", path, "--numeric-owner", "--utc", NULL};
 	struct proc p = {.argv = argv};
 	AUTO_BUF b = BUF_INIT(100000), out = BUF_INIT(0);
 	struct err e = ERR_INIT;
-	int fd = mkstemp(path);
+	int fd;
 
 	(void)state;
+	test_file(path, sizeof path, "tar");
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
 	tarball_dir(&b, "d/", 0700);
 	tarball_file(&b, "d/f", 0755, "content", 7);
 	tarball_end(&b);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakekube.h"
 
+#include <fcntl.h>
 #include <signal.h>
 
 #include "backend/kubernetes/kubernetes.h"
 #include "base/json.h"
+#include "tests/unit/testdir.h"
 
 /*
  * The whole backend against a small cluster: one pod at a time, made by what is
@@ -32,7 +34,7 @@ struct world {
 	char said[8192];
 };
 
-static char agent_path[] = "/tmp/test-kube-agent-XXXXXX";
+static char agent_path[64];
 static const char name[] = "mcp-sbx-a-01234567";
 #define PODS   "/api/v1/namespaces/sbx/pods"
 #define POD    PODS "/mcp-sbx-a-01234567"
@@ -824,8 +826,10 @@ int main(void)
 	};
 
 	const char elf[20] = "\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\76"; /* of amd64 */
-	int fd = mkstemp(agent_path), rc;
+	int fd, rc;
 
+	test_file(agent_path, sizeof agent_path, "agent");
+	fd = open(agent_path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, elf, sizeof elf) != sizeof elf)
 		return 1;
 	close(fd);

@@ -9,6 +9,7 @@
 #include "backend/kubernetes/api.h"
 #include "backend/kubernetes/plugin.h"
 #include "base/json.h"
+#include "tests/unit/testdir.h"
 
 /* A folder for files of a test. */
 struct folder {
@@ -17,8 +18,7 @@ struct folder {
 
 static void folder_make(struct folder *f)
 {
-	snprintf(f->dir, sizeof f->dir, "/tmp/mcp-test-login-XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
+	test_folder(f->dir, sizeof f->dir, "login");
 }
 
 static void folder_remove(struct folder *f)

@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "conf/conf.h"
+#include "tests/unit/testdir.h"
 
 /* JSON with ' for ", so that it can be read here. */
 static json_t *json_of(const char *text)
@@ -328,7 +329,7 @@ static void a_pod_is_waited_for_as_long_as_there_is_sense_in_it(void **state)
 
 /* ---- what a pod is made of */
 
-static char template_path[] = "/tmp/test-kube-template-XXXXXX";
+static char template_path[64];
 
 static void load_conf(struct conf *c)
 {
@@ -671,11 +672,9 @@ int main(void)
 		cmocka_unit_test(a_claim_is_named_and_owned_as_its_pod),
 		cmocka_unit_test(a_programs_architecture_is_in_its_head),
 	};
-	int fd = mkstemp(template_path), rc;
+	int rc;
 
-	if (fd < 0)
-		return 1;
-	close(fd);
+	test_file(template_path, sizeof template_path, "template");
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	rc = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(template_path);

@@ -15,14 +15,15 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "tests/unit/testdir.h"
 
 static char dir[64];
 
 static int make_dir(void **state)
 {
 	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/test_io.XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
+	test_folder(dir, sizeof dir, "io");
+	return 0;
 }
 
 static int remove_dir(void **state)

@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "conf/conf.h"
 #include "conf/table.h"
+#include "tests/unit/testdir.h"
 
 static char env_path[64];
 
@@ -26,7 +27,7 @@ static int clean_environment(void **state)
 	(void)state;
 	for (i = 0; (row = conf_row_at(i)) != NULL; i++)
 		unsetenv(row->name);
-	snprintf(env_path, sizeof env_path, "/tmp/test_conf.%d.env", (int)getpid());
+	snprintf(env_path, sizeof env_path, "%s/%d.env", test_tmp(), (int)getpid());
 	return 0;
 }
 

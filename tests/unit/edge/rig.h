@@ -42,6 +42,7 @@
 #include "edge/edge.h"
 #include "store/migrate.h"
 #include "store/writer.h"
+#include "tests/unit/testdir.h"
 #include "wire/edgemsg.h"
 
 enum { RIG_WAIT_MS = 60000, RIG_NOGROUP = 65534 };
@@ -169,8 +170,7 @@ static inline void rig_open(struct rig *r)
 	int pair[2];
 
 	*r = (struct rig){.pid = 0};
-	snprintf(r->dir, sizeof(r->dir), "/tmp/edge-test.XXXXXX");
-	assert_non_null(mkdtemp(r->dir));
+	test_folder(r->dir, sizeof(r->dir), "edge");
 	chmod(r->dir, 0755);
 	snprintf(r->db, sizeof(r->db), "%s/db/mcp-sandboxd.sqlite", r->dir);
 	snprintf(r->socket, sizeof(r->socket), "%s/fcgi.sock", r->dir);

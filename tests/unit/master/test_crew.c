@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "master/crew.h"
+#include "tests/unit/testdir.h"
 
 /*
  * The crew executes this program again as its roles: an edge or runner that says
@@ -247,8 +248,8 @@ static int make_root(void **state)
 	char path[128];
 
 	(void)state;
-	snprintf(root, sizeof(root), "/tmp/test-crew-XXXXXX");
-	if (!mkdtemp(root) || chmod(root, 0755) < 0)
+	test_folder(root, sizeof(root), "crew");
+	if (chmod(root, 0755) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/data", root);
 	setenv("DATA_DIR", path, 1);

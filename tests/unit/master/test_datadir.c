@@ -18,14 +18,15 @@
 #include "master/datadir.h"
 #include "master/role.h"
 #include "master/roleenv.h"
+#include "tests/unit/testdir.h"
 
 static char root[64];
 
 static int make_root(void **state)
 {
 	(void)state;
-	snprintf(root, sizeof(root), "/tmp/test-datadir-XXXXXX");
-	return mkdtemp(root) && chmod(root, 0755) == 0 ? 0 : -1;
+	test_folder(root, sizeof(root), "datadir");
+	return chmod(root, 0755);
 }
 
 static int remove_root(void **state)

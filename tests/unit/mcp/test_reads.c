@@ -6,6 +6,7 @@
 #include "mcp/runobj.h"
 #include "store/migrate.h"
 #include "store/writer.h"
+#include "tests/unit/testdir.h"
 
 /* The real store under the MCP layer: what the runner writes, a client sees. */
 #define RUN_ID "run_0123456789abcdef0123456789abcdef"
@@ -40,8 +41,7 @@ static int set_up(void **state)
 	char path[128];
 
 	(void)state;
-	snprintf(folder, sizeof(folder), "/tmp/test-reads-XXXXXX");
-	assert_non_null(mkdtemp(folder));
+	test_folder(folder, sizeof(folder), "reads");
 	snprintf(path, sizeof(path), "%s/db/x.sqlite", folder);
 	must(store_migrate(path, &mo, &e), &e);
 	must(store_open(path, &so, &writer, &e), &e);

@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "net/http.h"
 #include "pki.h"
+#include "tests/unit/testdir.h"
 
 /*
  * A TLS server in Python: answers GET with the client's name ("none") and the name
@@ -81,8 +82,7 @@ static void server_start(struct server *s)
 	int in[2], out[2];
 	char port[16] = "";
 
-	snprintf(s->dir, sizeof s->dir, "/tmp/mcp-test-tls-XXXXXX");
-	assert_non_null(mkdtemp(s->dir));
+	test_folder(s->dir, sizeof s->dir, "tls");
 	put(s, "server", pki_server);
 	put(s, "key", pki_server_key);
 	put(s, "ca", pki_ca);

@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "net/http.h"
 #include "net/pump.h"
+#include "tests/unit/testdir.h"
 
 enum { PATIENCE_MS = 60000 }; /* then it hangs */
 
@@ -96,7 +97,7 @@ static struct http *server_start_as(struct server *s, const char *head, bool onl
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
 	*s = (struct server){.only_counts = only_counts};
-	snprintf(s->path, sizeof s->path, "/tmp/mcp-test-pump-%d.sock", (int)getpid());
+	snprintf(s->path, sizeof s->path, "%s/pump-%d.sock", test_tmp(), (int)getpid());
 	snprintf(a.sun_path, sizeof a.sun_path, "%s", s->path);
 	unlink(s->path);
 	s->head = head;

@@ -20,6 +20,7 @@
 #include "runner/runner.h"
 #include "store/migrate.h"
 #include "store/reader.h"
+#include "tests/unit/testdir.h"
 #include "wire/edgemsg.h"
 
 /*
@@ -36,6 +37,8 @@ struct rig {
 	pid_t runner;
 	uint64_t next_id;
 	struct store_reader *reader;
+	int heir_fd; /* its end without a word tells the heir that we were killed */
+	pid_t heir;
 };
 
 static void (*rig_tune)(struct conf *c); /* NULL: as it is */
@@ -87,6 +90,65 @@ static inline void rig_start(struct rig *t)
 	}
 }
 
+/* Agents are in process groups and name spaces of their own: nothing ends them with us.
+ */
+static inline void rig_kill_agents(const char *dir)
+{
+	char path[600], line[32];
+	struct dirent *de;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "%s/fake", dir);
+	d = opendir(path);
+	while (d && (de = readdir(d))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "%s/fake/%s/pid", dir, de->d_name);
+		f = fopen(path, "re");
+		if (f && fgets(line, sizeof(line), f) && strtol(line, NULL, 10) > 1)
+			kill((pid_t)strtol(line, NULL, 10), SIGKILL);
+		if (f)
+			fclose(f);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* Waits beside a test for its end; one that was killed has left agents and files. */
+static inline void rig_make_heir(struct rig *t)
+{
+	int life[2], null;
+	struct err e = ERR_INIT;
+	char word;
+
+	assert_int_equal(0, pipe2(life, O_CLOEXEC));
+	fflush(NULL);
+	t->heir = fork();
+	assert_true(t->heir >= 0);
+	t->heir_fd = life[1];
+	if (t->heir != 0) {
+		close(life[0]);
+		return;
+	}
+	setsid();
+	close(life[1]);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3; fd++) /* whoever reads the output waits for no heir */
+		dup2(null, fd);
+	if (read(life[0], &word, 1) == 0) {
+		rig_kill_agents(t->dir);
+		io_rmtree(t->dir, &e);
+	}
+	_exit(0);
+}
+
+static inline void rig_end_heir(struct rig *t)
+{
+	assert_int_equal(1, write(t->heir_fd, "x", 1));
+	close(t->heir_fd);
+	waitpid(t->heir, NULL, 0);
+}
+
 /* How: SIGKILL a crash, SIGUSR1 leave, SIGTERM stop. */
 static inline int rig_end(struct rig *t, int sig)
 {
@@ -125,8 +187,8 @@ static inline int rig_setup(void **state)
 	fake_create_gate = NULL;
 	fake_open_delay_ms = fake_remove_delay_ms = 0;
 	fake_list_outdated = false;
-	snprintf(t->dir, sizeof(t->dir), "/tmp/runner-rig-XXXXXX");
-	assert_non_null(mkdtemp(t->dir));
+	test_folder(t->dir, sizeof(t->dir), "rig");
+	rig_make_heir(t);
 	snprintf(t->db, sizeof(t->db), "%s/db/x.sqlite", t->dir);
 	setenv("DATA_DIR", t->dir, 1);
 	assert_int_equal(0, conf_load(NULL, &t->conf, &e));
@@ -150,6 +212,7 @@ static inline int rig_teardown(void **state)
 	struct err e = ERR_INIT;
 	int status = rig_end(t, SIGTERM);
 
+	rig_kill_agents(t->dir); /* of a test that failed */
 	store_reader_close(t->reader);
 	close(t->pair[0]);
 	close(t->pair[1]);
@@ -159,6 +222,7 @@ static inline int rig_teardown(void **state)
 		continue;
 	if (!getenv("RIG_KEEP")) /* the log, when a test fails */
 		io_rmtree(t->dir, &e);
+	rig_end_heir(t);
 	free(t);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	return 0;

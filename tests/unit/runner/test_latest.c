@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "runner/latest.h"
+#include "tests/unit/testdir.h"
 
 #define OLD "run_00000000000000000000000000000001"
 #define MID "run_00000000000000000000000000000002"
@@ -32,8 +33,7 @@ static int set_up(void **state)
 	struct place *p = xcalloc(1, sizeof(*p));
 	struct err e = ERR_INIT;
 
-	snprintf(p->root, sizeof(p->root), "/tmp/latest-XXXXXX");
-	assert_non_null(mkdtemp(p->root));
+	test_folder(p->root, sizeof(p->root), "latest");
 	snprintf(p->folder, sizeof(p->folder), "%s/default/a", p->root);
 	assert_int_equal(0, io_mkdirs(p->folder, 0755, &e));
 	*state = p;

@@ -21,6 +21,7 @@
 #include "store/migrate.h"
 #include "store/reader.h"
 #include "store/writer.h"
+#include "tests/unit/testdir.h"
 
 /*
  * A store of its own for each test: a new folder, migrated, with a writer and a
@@ -55,8 +56,7 @@ static struct err err; /* of the last call that was meant to fail */
 static inline void rig_folder(struct rig *g)
 {
 	*g = (struct rig){0};
-	snprintf(g->folder, sizeof g->folder, "/tmp/store_test.XXXXXX");
-	assert_non_null(mkdtemp(g->folder));
+	test_folder(g->folder, sizeof g->folder, "store");
 	/* Others must pass through to what the tests open as nobody. */
 	assert_int_equal(chmod(g->folder, 0755), 0);
 	snprintf(g->path, sizeof g->path, "%s/db/mcp-sandboxd.sqlite", g->folder);
