@@ -16,6 +16,7 @@
 
 #include "base/json.h"
 #include "runner/edges.h"
+#include "tests/unit/testdir.h"
 
 /* The runner's ends alone: one edge, and guests at a socket of the test's own. */
 
@@ -51,7 +52,7 @@ static void open_rig(struct rig *t)
 	struct err e = ERR_INIT;
 
 	*t = (struct rig){.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-	snprintf(t->path, sizeof(t->path), "/tmp/edges-test-%d.sock", (int)getpid());
+	snprintf(t->path, sizeof(t->path), "%s/edges-%d.sock", test_tmp(), (int)getpid());
 	a = address(t);
 	unlink(t->path);
 	t->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -138,7 +139,7 @@ static void the_answer_of_a_guest_who_has_left_is_for_nobody(void **state)
 	gone = ask(&t, fd);
 	close(fd);
 	uv_run(&t.loop, UV_RUN_NOWAIT); /* sees it leave */
-	fd = enter(&t); /* in the same place, and with the same number */
+	fd = enter(&t);                 /* in the same place, and with the same number */
 	there = ask(&t, fd);
 	assert_int_equal(gone.edge, there.edge);
 	edges_ok(t.all, gone, json_object());

@@ -20,6 +20,7 @@
 #include "runner/latest.h"
 #include "runner/oldfiles.h"
 #include "runner/syncstage.h"
+#include "tests/unit/testdir.h"
 
 /*
  * Runs of one identifier, without an agent: `now` is what its sandbox has, each
@@ -75,8 +76,7 @@ static int set_up(void **state)
 {
 	struct place *p = xcalloc(1, sizeof(*p));
 
-	snprintf(p->root, sizeof(p->root), "/tmp/syncstage-XXXXXX");
-	assert_non_null(mkdtemp(p->root));
+	test_folder(p->root, sizeof(p->root), "syncstage");
 	put_many(p);
 	*state = p;
 	return 0;
