@@ -202,27 +202,33 @@ static bool drain(const struct proc *p, int *fd, struct buf *b)
 	return true;
 }
 
-/* Reads output until the program ends or the deadline passes (then: false). */
-static bool attend(const struct proc *p, struct child *c, struct proc_result *r)
+/* Reads output until the program ends; -1: it has to be killed. */
+static int attend(const struct proc *p, struct child *c, struct proc_result *r,
+		  struct err *e)
 {
 	int64_t timeout = p->timeout_ms ? p->timeout_ms : DEFAULT_TIMEOUT_MS;
 	int64_t deadline = clock_mono_ms() + timeout, left;
-	struct pollfd pfd[3];
+	int stop = p->stop_fd ? *p->stop_fd : -1;
+	struct pollfd pfd[4];
 
 	for (;;) {
 		pfd[0] = (struct pollfd){.fd = c->pidfd, .events = POLLIN};
 		pfd[1] = (struct pollfd){.fd = c->out, .events = POLLIN};
 		pfd[2] = (struct pollfd){.fd = c->err, .events = POLLIN};
+		pfd[3] = (struct pollfd){.fd = stop, .events = POLLIN};
 		left = deadline - clock_mono_ms();
 		if (left <= 0)
-			return false;
-		poll(pfd, 3, left > 60000 ? 60000 : (int)left);
+			return err_set(e, ERR_TIMEOUT, "%s did not end in time",
+				       p->argv[0]);
+		poll(pfd, 4, left > 60000 ? 60000 : (int)left);
 		if (pfd[1].revents)
 			drain(p, &c->out, &r->out);
 		if (pfd[2].revents)
 			drain(p, &c->err, &r->err);
 		if (pfd[0].revents)
-			return true;
+			return 0;
+		if (pfd[3].revents)
+			return err_set(e, ERR_BUSY, "%s was stopped", p->argv[0]);
 	}
 }
 
@@ -239,16 +245,17 @@ static void reap(struct child *c, struct proc_result *r)
 static int run_child(const struct proc *p, struct child *c, struct proc_result *r,
 		     struct err *e)
 {
-	bool in_time;
-	int i;
+	int i, rc;
 
 	if (open_fds(p, c, e) < 0 || spawn(p, c, e) < 0)
 		return -1;
 	for (i = 0; i < 3; i++)
 		close_fd(&c->their[i]);
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
-	in_time = c->pidfd >= 0 && attend(p, c, r);
-	if (!in_time)
+	rc = c->pidfd >= 0
+		     ? attend(p, c, r, e)
+		     : err_set(e, ERR_SYSTEM, "pidfd_open: Linux 5.3 or newer is needed");
+	if (rc < 0)
 		kill(-c->pid, SIGKILL);
 	reap(c, r);
 	/* Bounded: a pipe holds 64 KiB, and a child left behind may go on writing. */
@@ -256,11 +263,7 @@ static int run_child(const struct proc *p, struct child *c, struct proc_result *
 		;
 	for (i = 0; i < 16 && drain(p, &c->err, &r->err); i++)
 		;
-	if (c->pidfd < 0)
-		return err_set(e, ERR_SYSTEM, "pidfd_open: Linux 5.3 or newer is needed");
-	if (!in_time)
-		return err_set(e, ERR_TIMEOUT, "%s did not end in time", p->argv[0]);
-	return 0;
+	return rc;
 }
 
 int proc_run(const struct proc *p, struct proc_result *ret, struct err *e)

@@ -26,6 +26,7 @@ struct proc {
 	const int *pass_fds;     /* become 3, 4, … in the program */
 	int npass_fds;
 	int64_t timeout_ms; /* 0: 60 s */
+	const int *stop_fd; /* readable: it is killed, ERR_BUSY; NULL: none */
 	size_t output_max;  /* per stream; 0: 64 KiB */
 	/* Every piece of standard output and error as it comes; NULL: none. */
 	void (*on_output)(void *arg, const char *p, size_t n);
@@ -38,7 +39,7 @@ struct proc_result {
 	struct buf out, err;
 };
 
-/* -1: not started, or ERR_TIMEOUT. A failing program is a result. */
+/* -1: not started, ERR_TIMEOUT, or stopped. A failing program is a result. */
 int proc_run(const struct proc *p, struct proc_result *ret, struct err *e);
 
 /*

@@ -70,6 +70,23 @@ static void the_deadline_kills_the_whole_group(void **state)
 	close(held[0]);
 }
 
+static void a_stop_kills_the_whole_group(void **state)
+{
+	struct proc_result r;
+	struct err e = ERR_INIT;
+	int stop[2];
+
+	(void)state;
+	assert_int_equal(pipe2(stop, O_CLOEXEC), 0);
+	assert_int_equal(write(stop[1], "x", 1), 1);
+	assert_int_equal(run_sh("sleep 300 & wait", (struct proc){.stop_fd = stop}, &r,
+				&e),
+			 -1);
+	assert_int_equal(e.kind, ERR_BUSY);
+	close(stop[0]);
+	close(stop[1]);
+}
+
 static void output_beyond_the_cap_is_dropped_and_does_not_block(void **state)
 {
 	struct proc p = {.output_max = 1000};
@@ -166,6 +183,7 @@ int main(void)
 		cmocka_unit_test(output_and_exit_code_come_back),
 		cmocka_unit_test(a_signal_is_no_exit_code),
 		cmocka_unit_test(the_deadline_kills_the_whole_group),
+		cmocka_unit_test(a_stop_kills_the_whole_group),
 		cmocka_unit_test(output_beyond_the_cap_is_dropped_and_does_not_block),
 		cmocka_unit_test(a_child_left_behind_does_not_hold_the_run),
 		cmocka_unit_test(nothing_is_inherited_but_what_is_passed),
