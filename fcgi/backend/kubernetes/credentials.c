@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/kubernetes/credentials.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "backend/kubernetes/kubeconfig.h"
 #include "backend/kubernetes/plugin.h"
@@ -41,6 +44,8 @@ struct kube_credentials {
 	struct kubeconfig k; /* a pod's service account is put in the same form */
 	char *base, *host, *where;
 	const char *path; /* in k.server */
+	int64_t plugin_pause_ms, expiry_early_ms;
+	int stop_fd; /* readable: stopping */
 	/* the rest is under lock; it is held while files are read, not for the plugin */
 	pthread_mutex_t lock;
 	pthread_cond_t plugin_ended;
@@ -49,6 +54,7 @@ struct kube_credentials {
 	int64_t looked_ms, ran_ms; /* monotonic: files read, plugin run */
 	bool files_doubted, ticket_doubted;
 	bool plugin_runs; /* on somebody's thread */
+	bool stopping;
 };
 
 /* ---- logins */
@@ -240,7 +246,7 @@ static int run_plugin(struct kube_credentials *c, struct err *e)
 
 	c->plugin_runs = true;
 	pthread_mutex_unlock(&c->lock);
-	rc = kube_plugin_run(&c->k, &t, e);
+	rc = kube_plugin_run(&c->k, &c->stop_fd, &t, e);
 	pthread_mutex_lock(&c->lock);
 	c->plugin_runs = false;
 	c->ran_ms = clock_mono_ms();
@@ -255,18 +261,24 @@ static int run_plugin(struct kube_credentials *c, struct err *e)
 
 static bool needs_plugin(const struct kube_credentials *c)
 {
-	if (!c->k.plugin.argv || c->plugin_runs ||
-	    (c->now && clock_mono_ms() - c->ran_ms < PLUGIN_PAUSE_MS))
+	if (!c->k.plugin.argv || c->plugin_runs || c->stopping ||
+	    (c->now && clock_mono_ms() - c->ran_ms < c->plugin_pause_ms))
 		return false;
 	return !c->now || c->ticket_doubted ||
 	       (c->ticket.expires_ms != INT64_MAX &&
-		clock_now_ms() >= c->ticket.expires_ms - EXPIRY_EARLY_MS);
+		clock_now_ms() >= c->ticket.expires_ms - c->expiry_early_ms);
 }
 
 /* As far as is known, and for now. */
 static bool is_valid(const struct kube_credentials *c)
 {
 	return c->now && !c->ticket_doubted && clock_now_ms() < c->ticket.expires_ms;
+}
+
+/* No newer one comes any more. */
+static bool is_over(const struct kube_credentials *c)
+{
+	return c->stopping && c->k.plugin.argv && !is_valid(c);
 }
 
 static bool is_due(const struct kube_credentials *c)
@@ -316,8 +328,10 @@ int kube_login_get(struct kube_credentials *c, const struct kube_login **ret,
 	pthread_mutex_lock(&c->lock);
 	while (c->plugin_runs && !is_valid(c))
 		pthread_cond_wait(&c->plugin_ended, &c->lock);
-	if (is_due(c) && renew(c, &why) < 0)
+	if (!is_over(c) && is_due(c) && renew(c, &why) < 0)
 		usable = c->now && !c->files_doubted && !c->ticket_doubted;
+	if (is_over(c))
+		usable = err_set(&why, ERR_BUSY, "the server is stopping") == 0;
 	if (usable) {
 		atomic_fetch_add(&c->now->refs, 1);
 		*ret = &c->now->pub;
@@ -337,6 +351,17 @@ void kube_login_refused(struct kube_credentials *c, const struct kube_login *l,
 		c->ticket_doubted |= is_401;
 	}
 	pthread_mutex_unlock(&c->lock);
+}
+
+void kube_credentials_stop(struct kube_credentials *c)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	pthread_mutex_unlock(&c->lock);
+	while (write(c->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
+		;
 }
 
 /* ---- opening */
@@ -434,9 +459,12 @@ int kube_credentials_open(const struct kube_credentials_args *a,
 {
 	struct kube_credentials *c = xcalloc(1, sizeof *c);
 
+	c->plugin_pause_ms = a->plugin_pause_ms ? a->plugin_pause_ms : PLUGIN_PAUSE_MS;
+	c->expiry_early_ms = a->expiry_early_ms ? a->expiry_early_ms : EXPIRY_EARLY_MS;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->plugin_ended, NULL);
-	if (set_up(c, a, e) < 0) {
+	c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if ((c->stop_fd < 0 && err_sys(e, "eventfd") < 0) || set_up(c, a, e) < 0) {
 		kube_credentials_free(c);
 		return -1;
 	}
@@ -454,6 +482,7 @@ void kube_credentials_free(struct kube_credentials *c)
 	kubeconfig_release(&c->k);
 	pthread_cond_destroy(&c->plugin_ended);
 	pthread_mutex_destroy(&c->lock);
+	auto_close(&c->stop_fd);
 	free(c->base);
 	free(c->host);
 	free(c->where);

@@ -22,6 +22,9 @@ struct kube_credentials;
 struct kube_credentials_args {
 	const struct conf *conf;     /* borrowed for the call */
 	const char *service_account; /* folder; NULL: KUBE_SERVICE_ACCOUNT */
+	/* Between a plugin's runs, whatever became of them; how long before its end
+	 * what it gave is renewed. 0: 10 s. */
+	int64_t plugin_pause_ms, expiry_early_ms;
 };
 
 /*
@@ -31,6 +34,12 @@ struct kube_credentials_args {
 int kube_credentials_open(const struct kube_credentials_args *a,
 			  struct kube_credentials **ret, struct err *e);
 void kube_credentials_free(struct kube_credentials *c); /* NULL is fine */
+
+/*
+ * The server ends: a plugin that runs is killed and none is run any more. A login
+ * that is valid goes on; who waits for one, or asks when there is none, gets ERR_BUSY.
+ */
+void kube_credentials_stop(struct kube_credentials *c);
 
 /*
  * The namespace of sandboxes: KUBERNETES_SANDBOX_NAMESPACE, else POD_NAMESPACE,
@@ -56,7 +65,7 @@ void kube_login_put(const struct kube_login *l); /* NULL is fine */
 /*
  * The server did not take that login: 401 (is_401), or its certificate may not be
  * the one that our files vouch for. The next kube_login_get() reads the files again,
- * and after a 401 runs the plugin again, not more often than every ten seconds. When
+ * and after a 401 runs the plugin again, not more often than plugin_pause_ms. When
  * it answers with the same login, a repeat would be refused as well.
  */
 void kube_login_refused(struct kube_credentials *c, const struct kube_login *l,

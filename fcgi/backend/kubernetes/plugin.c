@@ -187,12 +187,14 @@ static int explain(const struct kubeconfig *k, struct err *e)
 		k->context, hint ? " (" : "", hint ? hint : "", hint ? ")" : "");
 }
 
-int kube_plugin_run(const struct kubeconfig *k, struct kube_ticket *ret, struct err *e)
+int kube_plugin_run(const struct kubeconfig *k, const int *stop_fd,
+		    struct kube_ticket *ret, struct err *e)
 {
 	char **env = make_env(k);
 	struct proc p = {.argv = (const char *const *)k->plugin.argv,
 			 .env = (const char *const *)env,
 			 .timeout_ms = PLUGIN_TIMEOUT_MS,
+			 .stop_fd = stop_fd,
 			 .output_max = OUTPUT_MAX};
 	AUTO_BUF out = BUF_INIT(OUTPUT_MAX);
 	int rc = proc_run_ok(&p, &out, e);

@@ -22,9 +22,10 @@ void kube_ticket_release(struct kube_ticket *t); /* zeroed is fine */
 /*
  * Runs k's plugin, without a terminal, with our environment and what k adds to it;
  * 30 s at most. The error has the plugin's last words and k's hint how to install
- * it. Blocking.
+ * it. ERR_BUSY: *stop_fd (NULL: none) was readable, and it was killed. Blocking.
  */
-int kube_plugin_run(const struct kubeconfig *k, struct kube_ticket *ret, struct err *e);
+int kube_plugin_run(const struct kubeconfig *k, const int *stop_fd,
+		    struct kube_ticket *ret, struct err *e);
 
 /* Reads what a plugin printed. Pure. */
 int kube_plugin_parse(const char *api_version, struct str text, struct kube_ticket *ret,

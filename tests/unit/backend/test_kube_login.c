@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "backend/kubernetes/api.h"
 #include "backend/kubernetes/plugin.h"
@@ -46,9 +45,10 @@ static bool has_header(const struct kube_login *l, const char *line)
 	return false;
 }
 
-/* A kubeconfig in the folder whose user is that text. */
-static int open_user(const struct folder *f, const char *user,
-		     struct kube_credentials **ret, struct err *e)
+/* A kubeconfig in the folder whose user is that text. a: the rest; conf is set here. */
+static int open_with(const struct folder *f, const char *user,
+		     struct kube_credentials_args a, struct kube_credentials **ret,
+		     struct err *e)
 {
 	AUTO_FREE char *path = xasprintf("%s/config", f->dir);
 	AUTO_FREE char *text = xasprintf(
@@ -60,8 +60,14 @@ static int open_user(const struct folder *f, const char *user,
 	struct conf conf = {.kubeconfig = path};
 
 	put(f, "config", text, 0600);
-	return kube_credentials_open(&(struct kube_credentials_args){.conf = &conf}, ret,
-				     e);
+	a.conf = &conf;
+	return kube_credentials_open(&a, ret, e);
+}
+
+static int open_user(const struct folder *f, const char *user,
+		     struct kube_credentials **ret, struct err *e)
+{
+	return open_with(f, user, (struct kube_credentials_args){0}, ret, e);
 }
 
 /* ---- a pod's own */
@@ -409,73 +415,121 @@ static void *get_login(void *arg)
 	return (void *)(uintptr_t)l;
 }
 
-/* Prints first, and when it is run again second, as soon as the test writes to gate. */
+/*
+ * Prints first, and when it is run again second, but not before the test has written
+ * to gate; that it waits is told through started. $1: when what it prints expires.
+ */
 static const char slow_plugin[] =
 	"#!/bin/sh\nd=${0%/*} n=first\n"
-	"[ -e $d/ran ] && { n=second; : >$d/again; read go <$d/gate; }\n: >$d/ran\n"
+	"[ -e $d/ran ] && { n=second; echo >$d/started; read go <$d/gate; }\n: >$d/ran\n"
 	"printf '{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\",\"status\":{"
-	"\"token\":\"%s\",\"expirationTimestamp\":\"%s\"}}' $n "
-	"$(date -u -d @$(($(date +%s) + 18)) +%Y-%m-%dT%H:%M:%SZ)\n";
+	"\"token\":\"%s\",\"expirationTimestamp\":\"%s\"}}' $n $1\n";
 
-/*
- * A login of 17 seconds or more is asked for when 10 are over. True: it was there while
- * the plugin ran. False: the machine needed all of the rest.
- */
-static bool goes_on_while_the_plugin_runs(void)
-{
-	enum { PLUGIN_PAUSE_MS = 10000, LOGIN_S = 17, PATIENCE_MS = 60000 };
-	struct kube_credentials *c = NULL;
-	AUTO_FREE char *gate = NULL, *again = NULL;
-	struct err e = ERR_INIT;
+/* A login by that plugin, which is due at once, and a thread that waits for it. */
+struct slow {
 	struct folder f;
-	struct timespec end;
-	pthread_t renewing, using;
-	void *first = NULL, *second = NULL;
-	bool is_there;
+	struct kube_credentials *c;
+	pthread_t thread;
+	char *gate;
+};
 
-	folder_make(&f);
-	gate = xasprintf("%s/gate", f.dir);
-	again = xasprintf("%s/again", f.dir);
-	put(&f, "ca", "CA", 0600);
-	put(&f, "plug", slow_plugin, 0700);
-	assert_int_equal(mkfifo(gate, 0600), 0);
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += LOGIN_S;
-	if (open_user(&f, EXEC("./plug"), &c, &e) < 0)
+static void slow_begin(struct slow *s, const char *expires)
+{
+	AUTO_FREE char *user = xasprintf(
+		"exec: {apiVersion: " V1 ", command: ./plug, args: ['%s']}", expires);
+	AUTO_FREE char *started = NULL;
+	const struct kube_credentials_args due = {.plugin_pause_ms = 1,
+						  .expiry_early_ms = INT64_MAX / 2};
+	struct err e = ERR_INIT;
+	char line;
+	int fd;
+
+	folder_make(&s->f);
+	s->c = NULL;
+	s->gate = xasprintf("%s/gate", s->f.dir);
+	started = xasprintf("%s/started", s->f.dir);
+	put(&s->f, "ca", "CA", 0600);
+	put(&s->f, "plug", slow_plugin, 0700);
+	assert_int_equal(mkfifo(s->gate, 0600), 0);
+	assert_int_equal(mkfifo(started, 0600), 0);
+	if (open_with(&s->f, user, due, &s->c, &e) < 0)
 		fail_msg("%s", e.msg);
-	poll(NULL, 0, PLUGIN_PAUSE_MS);
-	assert_int_equal(pthread_create(&renewing, NULL, get_login, c), 0);
-	for (int i = 0; !io_exists(again); i++) {
-		assert_true(i < PATIENCE_MS / 10);
-		poll(NULL, 0, 10);
-	}
-	assert_int_equal(pthread_create(&using, NULL, get_login, c), 0);
-	is_there = pthread_timedjoin_np(using, &first, &end) == 0;
-	if (is_there)
-		assert_int_equal(pthread_tryjoin_np(renewing, &second), EBUSY);
-	put_line(gate);
-	if (!is_there)
-		pthread_join(using, &first);
-	pthread_join(renewing, &second);
-	assert_non_null(first);
-	assert_non_null(second);
-	if (is_there)
-		assert_true(has_header(first, "Authorization: Bearer first"));
-	assert_true(has_header(second, "Authorization: Bearer second"));
-	kube_login_put(first);
-	kube_login_put(second);
-	kube_credentials_free(c);
-	folder_remove(&f);
-	return is_there;
+	poll(NULL, 0, 2); /* longer than plugin_pause_ms */
+	assert_int_equal(pthread_create(&s->thread, NULL, get_login, s->c), 0);
+	fd = open(started, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, &line, 1), 1);
+	close(fd);
+}
+
+static const struct kube_login *slow_end(struct slow *s)
+{
+	void *got = NULL;
+
+	pthread_join(s->thread, &got);
+	return got;
+}
+
+static void slow_release(struct slow *s)
+{
+	kube_credentials_free(s->c);
+	free(s->gate);
+	folder_remove(&s->f);
 }
 
 static void a_login_that_is_valid_goes_on_while_the_plugin_runs(void **state)
 {
-	int i = 0;
+	const struct kube_login *l = NULL;
+	struct err e = ERR_INIT;
+	struct slow s;
+	void *got;
 
 	(void)state;
-	while (!goes_on_while_the_plugin_runs())
-		assert_true(++i < 5);
+	slow_begin(&s, "2999-01-01T00:00:00Z");
+	assert_int_equal(kube_login_get(s.c, &l, &e), 0);
+	assert_int_equal(pthread_tryjoin_np(s.thread, &got), EBUSY); /* it runs */
+	assert_true(has_header(l, "Authorization: Bearer first"));
+	kube_login_put(l);
+	put_line(s.gate);
+	l = slow_end(&s);
+	assert_non_null(l);
+	assert_true(has_header(l, "Authorization: Bearer second"));
+	kube_login_put(l);
+	slow_release(&s);
+}
+
+static void a_stop_ends_the_plugin_and_a_login_that_is_valid_goes_on(void **state)
+{
+	const struct kube_login *l;
+	struct slow s;
+
+	(void)state;
+	slow_begin(&s, "2999-01-01T00:00:00Z");
+	kube_credentials_stop(s.c);
+	l = slow_end(&s);
+	assert_non_null(l);
+	assert_true(has_header(l, "Authorization: Bearer first"));
+	kube_login_put(l);
+	slow_release(&s);
+}
+
+static void a_stop_ends_the_plugin_and_who_waits_for_it(void **state)
+{
+	const struct kube_login *l = NULL;
+	struct err e = ERR_INIT;
+	pthread_t other;
+	struct slow s;
+	void *got = &s;
+
+	(void)state;
+	slow_begin(&s, "1999-01-01T00:00:00Z");
+	assert_int_equal(pthread_create(&other, NULL, get_login, s.c), 0);
+	kube_credentials_stop(s.c);
+	pthread_join(other, &got);
+	assert_null(got);
+	assert_null(slow_end(&s));
+	assert_int_equal(kube_login_get(s.c, &l, &e), -1); /* and it runs no other */
+	assert_int_equal(e.kind, ERR_BUSY);
+	slow_release(&s);
 }
 
 int main(void)
@@ -495,6 +549,9 @@ int main(void)
 			a_plugin_is_run_without_a_terminal_and_told_of_the_cluster),
 		cmocka_unit_test(a_plugin_that_fails_is_said_with_its_words_and_the_hint),
 		cmocka_unit_test(a_login_that_is_valid_goes_on_while_the_plugin_runs),
+		cmocka_unit_test(
+			a_stop_ends_the_plugin_and_a_login_that_is_valid_goes_on),
+		cmocka_unit_test(a_stop_ends_the_plugin_and_who_waits_for_it),
 	};
 
 	unsetenv("POD_NAMESPACE");
