@@ -27,6 +27,7 @@ static const struct {
 	{"delete", "configmaps", "", false},
 	{"get", "persistentvolumeclaims", "", true},
 	{"list", "persistentvolumeclaims", "", true},
+	{"watch", "persistentvolumeclaims", "", true},
 	{"create", "persistentvolumeclaims", "", true},
 	{"delete", "persistentvolumeclaims", "", true},
 };

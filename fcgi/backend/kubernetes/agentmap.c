@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/agentfile.h"
+#include "backend/kubernetes/collection.h"
 #include "backend/kubernetes/configmap.h"
 #include "backend/kubernetes/elfarch.h"
 #include "base/auto.h"
@@ -21,6 +22,8 @@ enum {
 	CONFIGMAP_MAX = 1 << 20, /* bytes that a ConfigMap may hold */
 	LOOK_AGAIN_MS = 30000,
 };
+
+static const char AGENT_ROLE[] = "agent";
 
 struct agent {
 	const char *arch;
@@ -74,8 +77,8 @@ static int add(struct agentmap *m, const struct buf *program, struct err *e)
 	a->name = xasprintf("mcp-sandboxd-%s-%s-%.12s", m->spec->instance, arch, hex);
 	a->body = json_must(json_pack(
 		"{s:s,s:s,s:o,s:b,s:{s:s%}}", "apiVersion", "v1", "kind", "ConfigMap",
-		"metadata", podspec_metadata(m->spec, a->name, "agent"), "immutable", 1,
-		"binaryData", "agent", text.p, text.len));
+		"metadata", podspec_metadata(m->spec, a->name, AGENT_ROLE), "immutable",
+		1, "binaryData", "agent", text.p, text.len));
 	return 0;
 }
 
@@ -233,6 +236,115 @@ int agentmap_ensure(struct agentmap *m, char **ret_owner_uid, struct err *e)
 		*ret_owner_uid = xstrdup(m->owner_uid);
 	pthread_mutex_unlock(&m->lock);
 	return rc;
+}
+
+int agentmap_look(struct agentmap *m, struct err *e)
+{
+	int rc;
+
+	pthread_mutex_lock(&m->lock);
+	rc = look(m, e);
+	pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+/* ---- agents of earlier versions */
+
+static const char *name_of(const json_t *object)
+{
+	return json_get_string(json_object_get(object, "metadata"), "name");
+}
+
+/* mcp-sandboxd-<instance>-…: what is put into a path, and ours. */
+static bool is_agents_name(const struct agentmap *m, const char *name)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+	size_t n = strlen(m->owner_name);
+
+	return strncmp(name, m->owner_name, n) == 0 && name[n] == '-' &&
+	       strspn(name, ok) == strlen(name);
+}
+
+/* {name: uid} of the agents' ConfigMaps that are not of this version. */
+struct old {
+	const struct agentmap *m;
+	json_t *maps;
+};
+
+static void on_begin(void *arg)
+{
+	json_object_clear(((struct old *)arg)->maps);
+}
+
+static int on_map(void *arg, json_t *object, struct err *e)
+{
+	struct old *o = arg;
+	const char *name = name_of(object);
+	json_t *uid = json_object_get(json_object_get(object, "metadata"), "uid");
+	size_t i;
+
+	(void)e;
+	for (i = 0; i < o->m->n; i++)
+		if (name && strcmp(name, o->m->agents[i].name) == 0)
+			return 0;
+	if (name && json_is_string(uid) && is_agents_name(o->m, name))
+		json_object_set(o->maps, name, uid);
+	return 0;
+}
+
+static int on_pod(void *arg, json_t *object, struct err *e)
+{
+	struct old *o = arg;
+	json_t *volumes = json_object_get(json_object_get(object, "spec"), "volumes");
+	const char *name;
+	size_t i;
+
+	(void)e;
+	for (i = 0; i < json_array_size(volumes); i++) {
+		name = json_get_string(
+			json_object_get(json_array_get(volumes, i), "configMap"), "name");
+		if (name)
+			json_object_del(o->maps, name);
+	}
+	return 0;
+}
+
+static int remove_old(const struct old *o, struct err *e)
+{
+	const char *name;
+	json_t *uid;
+
+	json_object_foreach(o->maps, name, uid)
+		if (configmap_remove(o->m->api, name, json_string_value(uid), e) < 0)
+			return -1;
+	return 0;
+}
+
+int agentmap_sweep(struct agentmap *m, const char *pod_selector, struct err *e)
+{
+	AUTO_FREE char *selector = podspec_selector(m->spec, AGENT_ROLE);
+	AUTO_FREE char *maps_path = kube_path(m->api, "configmaps");
+	AUTO_FREE char *pods_path = kube_path(m->api, "pods");
+	AUTO_JSON *maps = json_must(json_object());
+	struct old o = {.m = m, .maps = maps};
+	const struct kube_list old_maps = {.path = maps_path,
+					   .label_selector = selector,
+					   .begin = on_begin,
+					   .item = on_map,
+					   .arg = &o,
+					   .once = true};
+	const struct kube_list pods = {.path = pods_path,
+				       .label_selector = pod_selector,
+				       .item = on_pod,
+				       .arg = &o,
+				       .once = true};
+	char version[KUBE_VERSION_MAX];
+
+	if (kube_list(m->api, &old_maps, version, e) < 0)
+		return -1;
+	if (json_object_size(maps) == 0)
+		return 0;
+	return kube_list(m->api, &pods, version, e) < 0 ? -1 : remove_old(&o, e);
 }
 
 int agentmap_remove(struct agentmap *m, int64_t timeout_ms, struct err *e)

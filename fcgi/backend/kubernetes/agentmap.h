@@ -45,6 +45,15 @@ const char *agentmap_name(const struct agentmap *m, size_t i); /* of the ConfigM
 int agentmap_ensure(struct agentmap *m, char **ret_owner_uid, struct err *e);
 const char *agentmap_owner_name(const struct agentmap *m);
 
+/* As agentmap_ensure(), and looks now. */
+int agentmap_look(struct agentmap *m, struct err *e);
+
+/*
+ * Removes the agents of this server's earlier versions that no pod of pod_selector
+ * has mounted: a container that is started again needs the one it began with.
+ */
+int agentmap_sweep(struct agentmap *m, const char *pod_selector, struct err *e);
+
 /* Removes the owner, and with it all that it owns. Tried once, for timeout_ms. */
 int agentmap_remove(struct agentmap *m, int64_t timeout_ms, struct err *e);
 

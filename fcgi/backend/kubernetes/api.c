@@ -17,12 +17,13 @@ enum {
 	TIMEOUT_MS = 30000,
 	PAUSE_FIRST_MS = 200,
 	PAUSE_MOST_MS = 5000,
-	ANSWER_MAX = 32 << 20,
+	ANSWER_MAX = 8 << 20, /* an object has 1.5 MiB at most; lists come in pages */
 	HEADERS_MAX = 16,
 };
 
 struct kube_api {
 	struct kube_credentials *cred;
+	_Atomic int64_t patience_ms;
 };
 
 int kube_api_open(const struct kube_credentials_args *args, struct kube_api **ret,
@@ -30,12 +31,23 @@ int kube_api_open(const struct kube_credentials_args *args, struct kube_api **re
 {
 	struct kube_api *a = xcalloc(1, sizeof *a);
 
+	a->patience_ms = TIMEOUT_MS;
 	if (kube_credentials_open(args, &a->cred, e) < 0) {
 		free(a);
 		return -1;
 	}
 	*ret = a;
 	return 0;
+}
+
+void kube_api_stop(struct kube_api *a)
+{
+	kube_credentials_stop(a->cred);
+}
+
+void kube_api_set_patience(struct kube_api *a, int64_t ms)
+{
+	a->patience_ms = ms;
 }
 
 void kube_api_close(struct kube_api *a)
@@ -291,7 +303,7 @@ int kube_upgrade(struct kube_api *a, const struct http_upgrade *u, struct hijack
 /* ---- a call with its repeats */
 
 struct tries {
-	int64_t deadline, pause_ms;
+	int64_t deadline, again_until, pause_ms;
 	bool may_repeat, once;
 	const int *stop_fd;
 };
@@ -312,7 +324,7 @@ static bool pause_for(struct tries *t, int64_t retry_after_ms)
 	int64_t ms = retry_after_ms ? retry_after_ms : jittered(t->pause_ms);
 	int n;
 
-	if (clock_mono_ms() + ms >= t->deadline)
+	if (clock_mono_ms() + ms >= t->deadline || clock_mono_ms() + ms >= t->again_until)
 		return false;
 	t->pause_ms = t->pause_ms * 2 < PAUSE_MOST_MS ? t->pause_ms * 2 : PAUSE_MOST_MS;
 	n = poll(&stop, 1, (int)ms);
@@ -390,6 +402,7 @@ int kube_call(struct kube_api *a, const struct kube_call *c, json_t **ret, struc
 				 .answer_max = ANSWER_MAX};
 	struct tries t = {.deadline = clock_mono_ms() +
 				      (c->timeout_ms ? c->timeout_ms : TIMEOUT_MS),
+			  .again_until = clock_mono_ms() + a->patience_ms,
 			  .pause_ms = PAUSE_FIRST_MS,
 			  .may_repeat = c->may_repeat || strcmp(c->method, "GET") == 0 ||
 					strcmp(c->method, "DELETE") == 0,

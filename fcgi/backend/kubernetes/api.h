@@ -19,11 +19,17 @@ struct kube_api;
 int kube_api_open(const struct kube_credentials_args *args, struct kube_api **ret,
 		  struct err *e);
 
+/* The server ends: nobody waits for a credential plugin any more. */
+void kube_api_stop(struct kube_api *a);
+
 /* No call may be under way. NULL is fine. */
 void kube_api_close(struct kube_api *a);
 
 struct kube_credentials *kube_api_credentials(struct kube_api *a);
 const char *kube_api_namespace(const struct kube_api *a);
+
+/* For how long calls are tried again and again at most; 30 s unless set. */
+void kube_api_set_patience(struct kube_api *a, int64_t ms);
 
 /*
  * A path below the namespace of sandboxes, to free(): kube_path(a, "pods/%s", name)

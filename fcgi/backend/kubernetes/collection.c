@@ -10,12 +10,16 @@
 #include "base/mem.h"
 
 enum {
-	PAGE = 250,
+	PAGE = 250, /* objects; fewer when so many are more than an answer may be */
+	PAGE_PART = 10,
+	LIST_MAX = 200000,      /* objects, and pages of none; a list must end */
 	PATH_MAX_BYTES = 16384, /* a continue token has up to some kilobytes */
 	RESTARTS = 3,
 	WATCH_S = 290,
-	/* Bookmarks come about every minute; silence longer than this is no answer. */
+	/* Bookmarks come about every minute; silence longer than this is no answer,
+	 * and neither is a trickle that goes on after the end. */
 	WATCH_IDLE_MS = 150000,
+	WATCH_MAX_MS = (WATCH_S + 60) * 1000,
 };
 
 static const char *version_of(const json_t *object)
@@ -46,10 +50,15 @@ static int read_items(const struct kube_list *l, json_t *page, struct err *e)
 	return 0;
 }
 
-/* *at: the continue token, "" at first and after the last page. */
-static int read_page(struct kube_api *a, const struct kube_list *l, struct buf *at,
-		     char ret_version[static KUBE_VERSION_MAX], struct kube_status *s,
-		     struct err *e)
+/* Where a list is. */
+struct place {
+	struct buf token; /* "" at first and after the last page */
+	int page;
+	size_t told;
+};
+
+static int ask_page(struct kube_api *a, const struct kube_list *l, const struct place *at,
+		    json_t **ret, struct kube_status *s, struct err *e)
 {
 	AUTO_BUF path = BUF_INIT(PATH_MAX_BYTES);
 	struct kube_call c = {.method = "GET",
@@ -57,27 +66,55 @@ static int read_page(struct kube_api *a, const struct kube_list *l, struct buf *
 			      .timeout_ms = l->timeout_ms,
 			      .stop_fd = l->stop_fd,
 			      .status = s};
-	AUTO_JSON *page = NULL;
-	const char *next, *version;
 
 	buf_puts(&path, l->path);
 	if (l->label_selector)
 		kube_query_add(&path, "labelSelector", l->label_selector);
-	buf_printf(&path, "%climit=%d", strchr(path.p, '?') ? '&' : '?', PAGE);
-	if (at->len > 0)
-		kube_query_add(&path, "continue", at->p);
+	buf_printf(&path, "%climit=%d", strchr(path.p, '?') ? '&' : '?', at->page);
+	if (at->token.len > 0)
+		kube_query_add(&path, "continue", at->token.p);
 	if (!buf_ok(&path))
 		return err_set(e, ERR_BACKEND, "a continue token that is too long");
 	c.path = path.p;
-	if (kube_call(a, &c, &page, e) < 0)
+	return kube_call(a, &c, ret, e);
+}
+
+/* Memory has a bound: pages that are too large are asked for in smaller ones. */
+static int get_page(struct kube_api *a, const struct kube_list *l, struct place *at,
+		    json_t **ret, struct kube_status *s, struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	while (ask_page(a, l, at, ret, s, &why) < 0) {
+		if (why.kind != ERR_LIMIT || s->code != 0 || at->page == 1) {
+			*e = why;
+			return -1;
+		}
+		at->page = at->page > PAGE_PART ? at->page / PAGE_PART : 1;
+		why = (struct err)ERR_INIT;
+	}
+	return 0;
+}
+
+static int read_page(struct kube_api *a, const struct kube_list *l, struct place *at,
+		     char ret_version[static KUBE_VERSION_MAX], struct kube_status *s,
+		     struct err *e)
+{
+	AUTO_JSON *page = NULL;
+	const char *next, *version;
+
+	if (get_page(a, l, at, &page, s, e) < 0)
 		return -1;
 	version = version_of(page);
 	if (!version)
 		return err_set(e, ERR_BACKEND, "the API server's list has no version");
 	set_version(ret_version, version);
 	next = json_get_string(json_object_get(page, "metadata"), "continue");
-	at->len = 0;
-	buf_puts(at, next ? next : "");
+	at->token.len = 0;
+	buf_puts(&at->token, next ? next : "");
+	at->told += 1 + json_array_size(json_object_get(page, "items"));
+	if (at->told > LIST_MAX || !buf_ok(&at->token))
+		return err_set(e, ERR_BACKEND, "the API server's list does not end");
 	return read_items(l, page, e);
 }
 
@@ -85,15 +122,16 @@ static int list_once(struct kube_api *a, const struct kube_list *l,
 		     char ret_version[static KUBE_VERSION_MAX], struct kube_status *s,
 		     struct err *e)
 {
-	AUTO_BUF at = BUF_INIT(PATH_MAX_BYTES);
+	struct place at = {.token = BUF_INIT(PATH_MAX_BYTES), .page = PAGE};
+	int rc;
 
 	if (l->begin)
 		l->begin(l->arg);
 	do
-		if (read_page(a, l, &at, ret_version, s, e) < 0)
-			return -1;
-	while (at.len > 0);
-	return 0;
+		rc = read_page(a, l, &at, ret_version, s, e);
+	while (rc == 0 && at.token.len > 0);
+	buf_release(&at.token);
+	return rc;
 }
 
 int kube_list(struct kube_api *a, const struct kube_list *l,
@@ -194,6 +232,7 @@ static int watch_once(struct kube_api *a, struct watching *g, struct err *e)
 	AUTO_HTTP_ANSWER answer = HTTP_ANSWER_INIT;
 	struct http_call call = {.method = "GET",
 				 .idle_ms = WATCH_IDLE_MS,
+				 .timeout_ms = WATCH_MAX_MS,
 				 .stop_fd = g->w->stop_fd,
 				 .on_data = on_data,
 				 .arg = g};

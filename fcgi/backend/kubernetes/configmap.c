@@ -85,13 +85,12 @@ static bool is_left_behind(const json_t *found, const json_t *body)
 	return has && wants && uid_of(found) && strcmp(has, wants) != 0;
 }
 
-static int replace(struct kube_api *a, const json_t *body, const char *name,
-		   json_t **found, struct err *e)
+int configmap_remove(struct kube_api *a, const char *name, const char *uid, struct err *e)
 {
 	AUTO_FREE char *path = kube_path(a, "configmaps/%s", name);
-	AUTO_JSON *options = json_must(json_pack("{s:s,s:s,s:{s:s}}", "kind",
-						 "DeleteOptions", "apiVersion", "v1",
-						 "preconditions", "uid", uid_of(*found)));
+	AUTO_JSON *options =
+		json_must(json_pack("{s:s,s:s,s:{s:s}}", "kind", "DeleteOptions",
+				    "apiVersion", "v1", "preconditions", "uid", uid));
 	struct kube_status status = {0};
 	struct err why = ERR_INIT;
 
@@ -101,11 +100,18 @@ static int replace(struct kube_api *a, const json_t *body, const char *name,
 					  .json = options,
 					  .may_repeat = true,
 					  .status = &status},
-		      NULL, &why) < 0 &&
-	    why.kind != ERR_NOT_FOUND && status.reason != KUBE_CONFLICT) {
-		*e = why;
+		      NULL, &why) == 0 ||
+	    why.kind == ERR_NOT_FOUND || status.reason == KUBE_CONFLICT)
+		return 0;
+	*e = why;
+	return -1;
+}
+
+static int replace(struct kube_api *a, const json_t *body, const char *name,
+		   json_t **found, struct err *e)
+{
+	if (configmap_remove(a, name, uid_of(*found), e) < 0)
 		return -1;
-	}
 	json_decref(MOVE(*found));
 	if (get_or_make(a, body, name, found, e) < 0)
 		return -1;

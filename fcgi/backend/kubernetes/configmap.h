@@ -16,4 +16,8 @@
 int configmap_ensure(struct kube_api *a, const json_t *body, char **ret_uid,
 		     struct err *e);
 
+/* Removes the one of that uid. Gone, or another by now: fine. Any thread. */
+int configmap_remove(struct kube_api *a, const char *name, const char *uid,
+		     struct err *e);
+
 #endif

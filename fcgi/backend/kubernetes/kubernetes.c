@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/kubernetes/access.h"
+#include "backend/kubernetes/claims.h"
 #include "backend/kubernetes/exec.h"
 #include "backend/kubernetes/podlist.h"
 #include "backend/kubernetes/pods.h"
@@ -17,7 +18,8 @@
 
 enum {
 	QUIET_MS = 10000,
-	CLOSE_MS = 2000,        /* each request at the close */
+	LOOK_MS = 10000,
+	CLOSE_MS = 2000,        /* all requests at the close */
 	SILENT_MAX_MS = 600000, /* clusters give a node up after 5 minutes */
 };
 
@@ -62,6 +64,21 @@ static void on_waiting(void *arg, const struct pod *p)
 		kube_say(k, p->name, "%s: %s", p->name, p->words);
 }
 
+/* The watch may be late, and someone may have deleted the agent. */
+static void on_look(void *arg, const struct pod *p)
+{
+	struct kube *k = arg;
+	struct err why = ERR_INIT;
+	AUTO_POD now = {0};
+
+	if (podwatch_health(k->watch, &why) < 0 || agentmap_look(k->agents, &why) < 0)
+		return; /* its time runs on, and the watch says what is wrong */
+	if (pods_get(k, p->name, &now, &why) == 0 && strcmp(now.uid, p->uid) == 0)
+		podwatch_saw(k->watch, p->uid, &now);
+	else if (why.kind == ERR_NONE || why.kind == ERR_NOT_FOUND)
+		podwatch_saw(k->watch, p->uid, NULL);
+}
+
 static struct podwait waiting(struct kube *k, bool is_new)
 {
 	return (struct podwait){
@@ -69,6 +86,8 @@ static struct podwait waiting(struct kube *k, bool is_new)
 		.unschedulable_ms = k->conf->kube_unschedulable_s * 1000,
 		.is_new = is_new,
 		.changed = on_waiting,
+		.look = on_look,
+		.look_ms = k->look_ms,
 		.arg = k,
 	};
 }
@@ -396,17 +415,23 @@ static int kubernetes_probe(struct backend *b, struct err *e)
  */
 static void remove_owner_of_nothing(struct kube *k)
 {
+	int64_t deadline = clock_mono_ms() + CLOSE_MS, left;
 	struct err ignored = ERR_INIT;
 	bool any = true;
 
-	if (podlist_any(k, CLOSE_MS, &any, &ignored) == 0 && !any)
-		agentmap_remove(k->agents, CLOSE_MS, &ignored);
+	if (podlist_any(k, deadline, &any, &ignored) < 0 || any)
+		return;
+	left = deadline - clock_mono_ms();
+	if (left > 0)
+		agentmap_remove(k->agents, left, &ignored);
 }
 
 static void kubernetes_close(struct backend *b)
 {
 	struct kube *k = kube_of(b);
 
+	if (k->api)
+		kube_api_stop(k->api);
 	if (k->watch)
 		remove_owner_of_nothing(k);
 	podwatch_stop(k->watch);
@@ -433,6 +458,16 @@ static void warn(struct kube *k)
 			k->conf->kube_label_prefix);
 }
 
+/* Of earlier versions of the server. No more than tidiness: a failure is only told. */
+static void remove_old_agents(struct kube *k)
+{
+	struct err why = ERR_INIT;
+
+	if (agentmap_sweep(k->agents, k->selector, &why) < 0)
+		kube_say(k, BACKEND_NOBODY,
+			 "agents of earlier versions are not looked for: %s", why.msg);
+}
+
 static int reach(struct kube *k, struct err *e)
 {
 	const bool with_claims = *k->conf->kube_volume_size;
@@ -449,18 +484,21 @@ static int reach(struct kube *k, struct err *e)
 	    agentmap_open(&k->spec, k->api, &k->agents, e) < 0 ||
 	    agentmap_ensure(k->agents, &owner, e) < 0)
 		return -1;
-	return podwatch_start(&(struct podwatch_args){.api = k->api,
-						      .path = k->pods_path,
-						      .label_selector = k->selector,
-						      .reading = k->reading},
-			      &k->watch, e);
+	if (podwatch_start(&(struct podwatch_args){.api = k->api,
+						   .path = k->pods_path,
+						   .label_selector = k->selector,
+						   .reading = k->reading},
+			   &k->watch, e) < 0)
+		return -1;
+	remove_old_agents(k);
+	return 0;
 }
 
 static int set_up(struct kube *k, const char *instance_id, struct err *e)
 {
 	if (podspec_open(&k->spec, k->conf, instance_id, e) < 0)
 		return -1;
-	k->selector = podspec_selector(&k->spec);
+	k->selector = podspec_selector(&k->spec, "sandbox");
 	k->reading = (struct pod_reading){.label_prefix = k->conf->kube_label_prefix,
 					  .container = k->conf->kube_container};
 	if (reach(k, e) < 0 || pump_start(&k->pump, e) < 0)
@@ -479,6 +517,7 @@ static int kubernetes_open(const struct conf *c, const char *instance_id,
 	k->conf = c;
 	k->progress = progress;
 	k->progress_arg = arg;
+	k->look_ms = LOOK_MS;
 	if (set_up(k, instance_id, e) < 0) {
 		kubernetes_close(&k->base);
 		return -1;

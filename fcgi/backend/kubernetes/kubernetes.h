@@ -31,6 +31,7 @@ struct kube {
 	struct agentmap *agents;
 	struct podwatch *watch;
 	struct pump *pump;
+	int64_t look_ms; /* how often a pod that is waited for is asked for besides */
 };
 
 /* A line for the log, and for the runs that wait for `who`. */

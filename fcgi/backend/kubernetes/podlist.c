@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
 
@@ -111,7 +112,7 @@ static int on_any(void *arg, json_t *object, struct err *e)
 	return 0;
 }
 
-int podlist_any(struct kube *k, int64_t timeout_ms, bool *ret, struct err *e)
+int podlist_any(struct kube *k, int64_t deadline, bool *ret, struct err *e)
 {
 	static const char *const kinds[] = {"pods", "persistentvolumeclaims"};
 	char version[KUBE_VERSION_MAX];
@@ -120,14 +121,17 @@ int podlist_any(struct kube *k, int64_t timeout_ms, bool *ret, struct err *e)
 	*ret = false;
 	for (i = 0; i < sizeof kinds / sizeof *kinds && !*ret; i++) {
 		AUTO_FREE char *path = kube_path(k->api, "%s", kinds[i]);
+		int64_t left = deadline - clock_mono_ms();
 
+		if (left <= 0)
+			return err_set(e, ERR_TIMEOUT, "no time is left to ask");
 		if (kube_list(k->api,
 			      &(struct kube_list){.path = path,
 						  .label_selector = k->selector,
 						  .item = on_any,
 						  .arg = ret,
 						  .once = true,
-						  .timeout_ms = timeout_ms},
+						  .timeout_ms = left},
 			      version, e) < 0)
 			return -1;
 	}

@@ -12,10 +12,10 @@ int podlist(struct kube *k, struct sandbox_list *ret, struct err *e);
 
 /*
  * Is there a pod or a claim of this server? Claims are asked for also where
- * KUBERNETES_VOLUME_SIZE is not set (any more). Each request is tried once, for
- * timeout_ms. -1: not known; also when the role does not allow to list claims.
+ * KUBERNETES_VOLUME_SIZE is not set (any more). Each request is tried once, until
+ * deadline (monotonic). -1: not known; also when the role does not allow to list claims.
  */
-int podlist_any(struct kube *k, int64_t timeout_ms, bool *ret, struct err *e);
+int podlist_any(struct kube *k, int64_t deadline, bool *ret, struct err *e);
 
 /* What is put into paths. */
 int podlist_check_name(const char *name, struct err *e);

@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/kubernetes/pods.h"
 
-#include <poll.h>
 #include <string.h>
 
 #include "base/auto.h"
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
 
 enum {
 	GONE_MS = 20000,  /* a node that is there ends a pod in about 2 s */
 	FORCE_MS = 10000, /* then the API server alone is asked */
-	CLAIM_GONE_MS = 30000,
-	LOOK_MS = 200,
 };
 
-/* Which thing: one of a kind, or all of it when it has no name. */
-struct thing {
-	const char *kind, *name;
-};
-
-static int call(struct kube *k, struct thing t, struct kube_call c, json_t **ret,
+/* To one pod, or to all when it has no name. */
+static int call(struct kube *k, const char *name, struct kube_call c, json_t **ret,
 		struct err *e)
 {
-	AUTO_FREE char *path = kube_path(k->api, "%s%s%s", t.kind, t.name ? "/" : "",
-					 t.name ? t.name : "");
+	AUTO_FREE char *path =
+		kube_path(k->api, "pods%s%s", name ? "/" : "", name ? name : "");
 
 	c.path = path;
 	c.may_repeat = true;
@@ -40,14 +32,17 @@ static int as_busy(const struct kube_status *status, struct err *e)
 	return -1;
 }
 
-/* ---- pods */
-
-static int parse(struct kube *k, const json_t *root, struct pod *ret, struct err *e)
+/* An answer about the pod of that name. */
+static int parse(struct kube *k, const char *name, const json_t *root, struct pod *ret,
+		 struct err *e)
 {
 	AUTO_POD p = {0};
 
 	if (pod_parse(root, &k->reading, &p, e) < 0)
 		return -1;
+	if (strcmp(p.name, name) != 0)
+		return err_set(e, ERR_BACKEND,
+			       "the API server answered with another pod than %s", name);
 	if (strcmp(p.instance, k->spec.instance) != 0)
 		return err_set(e, ERR_CONFLICT,
 			       "the namespace %s has a pod %s that is not this server's; "
@@ -63,10 +58,10 @@ int pods_get(struct kube *k, const char *name, struct pod *ret, struct err *e)
 	struct kube_status status = {0};
 	AUTO_JSON *root = NULL;
 
-	if (call(k, (struct thing){"pods", name},
-		 (struct kube_call){.method = "GET", .status = &status}, &root, e) < 0)
+	if (call(k, name, (struct kube_call){.method = "GET", .status = &status}, &root,
+		 e) < 0)
 		return as_busy(&status, e);
-	return parse(k, root, ret, e);
+	return parse(k, name, root, ret, e);
 }
 
 int pods_make(struct kube *k, const struct sandbox_spec *spec, size_t arch,
@@ -85,10 +80,10 @@ int pods_make(struct kube *k, const struct sandbox_spec *spec, size_t arch,
 					     .agent_map = agentmap_name(k->agents, arch),
 					     .owner_name = agentmap_owner_name(k->agents),
 					     .owner_uid = owner});
-	if (call(k, (struct thing){"pods", NULL},
+	if (call(k, NULL,
 		 (struct kube_call){.method = "POST", .json = body, .status = &status},
 		 &root, &why) == 0)
-		return parse(k, root, ret, e);
+		return parse(k, spec->name, root, ret, e);
 	if (status.reason == KUBE_EXISTS)
 		return pods_get(k, spec->name, ret, e);
 	*e = why;
@@ -105,7 +100,7 @@ static int begin(struct kube *k, const struct pod *p, bool now, struct err *e)
 
 	if (now)
 		json_put(body, "gracePeriodSeconds", json_integer(0));
-	if (call(k, (struct thing){"pods", p->name},
+	if (call(k, p->name,
 		 (struct kube_call){.method = "DELETE", .json = body, .status = &status},
 		 NULL, &why) == 0 ||
 	    why.kind == ERR_NOT_FOUND || status.reason == KUBE_CONFLICT)
@@ -147,86 +142,4 @@ int pods_remove(struct kube *k, const struct pod *p, struct err *e)
 	return err_set(e, ERR_TIMEOUT,
 		       "the pod %s is not gone after %d s; does it have a finalizer?",
 		       p->name, (GONE_MS + FORCE_MS) / 1000);
-}
-
-/* ---- claims */
-
-static const char claims[] = "persistentvolumeclaims";
-
-/* A claim goes when no pod uses it any more; nobody watches claims. */
-static int await_claim_gone(struct kube *k, const char *name, struct err *e)
-{
-	int64_t deadline = clock_mono_ms() + CLAIM_GONE_MS;
-	struct err why;
-
-	do {
-		why = (struct err)ERR_INIT;
-		if (call(k, (struct thing){claims, name},
-			 (struct kube_call){.method = "GET"}, NULL, &why) < 0) {
-			if (why.kind == ERR_NOT_FOUND)
-				return 0;
-			*e = why;
-			return -1;
-		}
-		poll(NULL, 0, LOOK_MS);
-	} while (clock_mono_ms() < deadline);
-	return err_set(e, ERR_TIMEOUT,
-		       "the volume of the sandbox (claim %s) is not gone after %d s",
-		       name, CLAIM_GONE_MS / 1000);
-}
-
-int claims_remove(struct kube *k, const char *name, bool *ret_existed, struct err *e)
-{
-	struct err why = ERR_INIT;
-
-	if (!*k->conf->kube_volume_size)
-		return 0;
-	if (call(k, (struct thing){claims, name}, (struct kube_call){.method = "DELETE"},
-		 NULL, &why) == 0) {
-		*ret_existed = true;
-		return 0;
-	}
-	if (why.kind == ERR_NOT_FOUND)
-		return 0;
-	*e = why;
-	return err_wrap(e, "remove the sandbox's volume");
-}
-
-static int remove_old_claim(struct kube *k, const char *name, struct err *e)
-{
-	bool existed = false;
-
-	if (claims_remove(k, name, &existed, e) < 0)
-		return -1;
-	return existed ? await_claim_gone(k, name, e) : 0;
-}
-
-int claims_make(struct kube *k, const struct sandbox_spec *spec, bool *ret_kept,
-		struct err *e)
-{
-	AUTO_FREE char *owner = NULL;
-	AUTO_JSON *body = NULL;
-	struct kube_status status = {0};
-	struct err why = ERR_INIT;
-
-	*ret_kept = false;
-	if (!*k->conf->kube_volume_size)
-		return 0;
-	if ((spec->fresh && remove_old_claim(k, spec->name, e) < 0) ||
-	    agentmap_ensure(k->agents, &owner, e) < 0)
-		return -1;
-	body = podspec_claim(
-		&k->spec,
-		&(struct podspec_args){.spec = spec,
-				       .owner_name = agentmap_owner_name(k->agents),
-				       .owner_uid = owner});
-	if (call(k, (struct thing){claims, NULL},
-		 (struct kube_call){.method = "POST", .json = body, .status = &status},
-		 NULL, &why) == 0)
-		return 0;
-	*ret_kept = status.reason == KUBE_EXISTS;
-	if (*ret_kept)
-		return 0;
-	*e = why;
-	return err_wrap(e, "make the sandbox's volume");
 }

@@ -29,13 +29,4 @@ int pods_begin_removal(struct kube *k, const struct pod *p, struct err *e);
  */
 int pods_remove(struct kube *k, const struct pod *p, struct err *e);
 
-/* ---- the claim of a sandbox's volume; with KUBERNETES_VOLUME_SIZE alone */
-
-/* *ret_kept: it was there already, with its files. fresh: then it is made anew. */
-int claims_make(struct kube *k, const struct sandbox_spec *spec, bool *ret_kept,
-		struct err *e);
-
-/* *ret_existed is set, and left alone when there was none. */
-int claims_remove(struct kube *k, const char *name, bool *ret_existed, struct err *e);
-
 #endif

@@ -215,11 +215,11 @@ static void put_prefixed(const struct podspec *s, json_t *o, const char *key,
 	json_put(o, name, value);
 }
 
-char *podspec_selector(const struct podspec *s)
+char *podspec_selector(const struct podspec *s, const char *role)
 {
 	const char *p = s->conf->kube_label_prefix;
 
-	return xasprintf("%srole=sandbox,%sinstance=%s", p, p, s->instance);
+	return xasprintf("%srole=%s,%sinstance=%s", p, role, p, s->instance);
 }
 
 json_t *podspec_metadata(const struct podspec *s, const char *name, const char *role)

@@ -48,8 +48,8 @@ json_t *podspec_pod(const struct podspec *s, const struct podspec_args *a);
 /* The claim of the volume of its /workspace, of the same name. */
 json_t *podspec_claim(const struct podspec *s, const struct podspec_args *a);
 
-/* "mcp.role=sandbox,mcp.instance=<id>" by the configured prefix; to free(). */
-char *podspec_selector(const struct podspec *s);
+/* "mcp.role=ROLE,mcp.instance=<id>" by the configured prefix; to free(). */
+char *podspec_selector(const struct podspec *s, const char *role);
 
 /* metadata of a thing of ours; what: the value of the role label. */
 json_t *podspec_metadata(const struct podspec *s, const char *name, const char *role);

@@ -14,6 +14,10 @@ struct podwait {
 	bool is_new;              /* just made: a container that ends is a bad one */
 	/* Told when its words change while it is waited for; NULL: nobody. */
 	void (*changed)(void *arg, const struct pod *p);
+	/* Called every look_ms: a watch may be late or silent, and what the pod needs
+	 * may have gone. NULL: nobody. */
+	void (*look)(void *arg, const struct pod *p);
+	int64_t look_ms;
 	void *arg;
 	/* kept by podwait_judge() */
 	int64_t began, unschedulable_since, no_image_since; /* 0: not */

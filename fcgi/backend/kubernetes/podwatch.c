@@ -9,7 +9,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum { BUCKETS = 1024, FIRST_LIST_MS = 30000, GONE_KEPT = 64 };
+enum {
+	BUCKETS = 1024,
+	FIRST_LIST_MS = 30000,
+	GONE_KEPT = 64,
+	PODS_MAX = 200000, /* of one server; what is beyond it is the cluster's fault */
+};
 
 /* A pod by its uid, or the one that was accepted by its name. */
 struct entry {
@@ -33,6 +38,7 @@ struct podwatch {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct table pods, accepted;
+	size_t npods;
 	uint64_t list; /* counts them */
 	uint64_t gone; /* likewise */
 	bool is_listed;
@@ -100,9 +106,10 @@ static void forget_gone(struct podwatch *w)
 	for (i = 0; i < BUCKETS; i++)
 		for (p = &w->pods.buckets[i]; *p;)
 			if ((*p)->is_gone && (*p)->waiters == 0 &&
-			    w->gone - (*p)->gone_no > GONE_KEPT)
+			    w->gone - (*p)->gone_no > GONE_KEPT) {
 				entry_remove(p);
-			else
+				w->npods--;
+			} else
 				p = &(*p)->next;
 }
 
@@ -117,6 +124,42 @@ static void table_clear(struct table *t)
 
 /* ---- what the cluster tells */
 
+static void fill_trouble(struct podwatch *w, const struct err *why)
+{
+	if (w->trouble.kind == ERR_NONE)
+		w->trouble_since = clock_mono_ms();
+	w->trouble = *why;
+}
+
+/* The entry of a pod, made when it is a new one; NULL: there are too many. */
+static struct entry *note(struct podwatch *w, const struct pod *p)
+{
+	struct err why = ERR_INIT;
+
+	if (!*place(&w->pods, p->uid)) {
+		if (w->npods >= PODS_MAX) {
+			err_set(&why, ERR_LIMIT,
+				"the API server tells of more than %d "
+				"pods of this server",
+				PODS_MAX);
+			fill_trouble(w, &why);
+			return NULL;
+		}
+		w->npods++;
+	}
+	return put(&w->pods, p->uid, p);
+}
+
+static void entry_told(struct podwatch *w, struct entry *n, bool gone)
+{
+	n->told_at = w->list;
+	n->is_gone = n->is_gone && gone;
+	if (gone) {
+		mark_gone(w, n);
+		forget_gone(w);
+	}
+}
+
 static void told(struct podwatch *w, const json_t *o, bool gone)
 {
 	struct err ignored = ERR_INIT;
@@ -126,15 +169,23 @@ static void told(struct podwatch *w, const json_t *o, bool gone)
 	if (pod_parse(o, &w->args.reading, &p, &ignored) < 0)
 		return; /* it has no uid that anybody could wait for */
 	pthread_mutex_lock(&w->lock);
-	n = put(&w->pods, p.uid, &p);
-	n->told_at = w->list;
-	n->is_gone = n->is_gone && gone;
-	if (gone) {
-		mark_gone(w, n);
-		forget_gone(w);
-	}
-	if (w->is_listed)
+	n = note(w, &p);
+	if (n)
+		entry_told(w, n, gone);
+	if (n && w->is_listed)
 		w->trouble = (struct err)ERR_INIT;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void podwatch_saw(struct podwatch *w, const char *uid, const struct pod *p)
+{
+	struct entry *n;
+
+	pthread_mutex_lock(&w->lock);
+	n = p ? note(w, p) : *place(&w->pods, uid);
+	if (n)
+		entry_told(w, n, !p);
 	pthread_cond_broadcast(&w->changed);
 	pthread_mutex_unlock(&w->lock);
 }
@@ -188,9 +239,7 @@ static void on_trouble(void *arg, const struct err *why)
 	struct podwatch *w = arg;
 
 	pthread_mutex_lock(&w->lock);
-	if (w->trouble.kind == ERR_NONE)
-		w->trouble_since = clock_mono_ms();
-	w->trouble = *why;
+	fill_trouble(w, why);
 	pthread_cond_broadcast(&w->changed);
 	pthread_mutex_unlock(&w->lock);
 }
@@ -268,11 +317,31 @@ static void tell(struct podwatch *w, const struct entry *n, struct podwait *how,
 	pthread_mutex_lock(&w->lock);
 }
 
+/* Until something changes, left ms have passed, or it is time for a look. */
+static void wait_or_look(struct podwatch *w, const struct entry *n, struct podwait *how,
+			 int64_t left, int64_t *look_at)
+{
+	int64_t now = clock_mono_ms();
+	AUTO_POD p = {0};
+
+	if (!how->look || now < *look_at) {
+		if (how->look && *look_at - now < left)
+			left = *look_at - now;
+		wait_ms(w, left);
+		return;
+	}
+	p = pod_copy(&n->pod);
+	pthread_mutex_unlock(&w->lock);
+	how->look(how->arg, &p);
+	pthread_mutex_lock(&w->lock);
+	*look_at = clock_mono_ms() + how->look_ms;
+}
+
 static int await_locked(struct podwatch *w, const struct entry *n, struct podwait *how,
 			struct pod *ret, struct err *e)
 {
 	AUTO_FREE char *told = NULL;
-	int64_t left = 0;
+	int64_t left = 0, look_at = clock_mono_ms() + how->look_ms;
 
 	while (!n->is_gone) {
 		tell(w, n, how, &told);
@@ -284,7 +353,7 @@ static int await_locked(struct podwatch *w, const struct entry *n, struct podwai
 			blame_trouble(w, e);
 			return -1;
 		case PODWAIT_MORE:
-			wait_ms(w, left);
+			wait_or_look(w, n, how, left, &look_at);
 		}
 	}
 	return err_set(e, ERR_BACKEND,
@@ -299,9 +368,14 @@ int podwatch_await(struct podwatch *w, const struct pod *p, struct podwait *how,
 	int rc;
 
 	pthread_mutex_lock(&w->lock);
-	if (!*place(&w->pods, p->uid))
-		put(&w->pods, p->uid, p)->told_at = w->list;
-	n = wait_begin(w, p->uid);
+	n = *place(&w->pods, p->uid);
+	if (!n && (n = note(w, p)))
+		n->told_at = w->list;
+	if (!n) {
+		pthread_mutex_unlock(&w->lock);
+		return err_set(e, ERR_LIMIT, "there are too many pods");
+	}
+	n->waiters++;
 	rc = await_locked(w, n, how, ret, e);
 	n->waiters--;
 	pthread_mutex_unlock(&w->lock);

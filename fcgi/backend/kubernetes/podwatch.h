@@ -34,6 +34,12 @@ int podwatch_await(struct podwatch *w, const struct pod *p, struct podwait *how,
 		   struct pod *ret, struct err *e);
 
 /*
+ * A look at the API server, for a watch that is late: the pod of that uid is p now;
+ * NULL: it is gone.
+ */
+void podwatch_saw(struct podwatch *w, const char *uid, const struct pod *p);
+
+/*
  * Waits until the pod of that uid is gone, or not known; false: not in that time.
  */
 bool podwatch_await_gone(struct podwatch *w, const char *uid, int64_t timeout_ms);

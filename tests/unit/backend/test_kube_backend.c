@@ -30,7 +30,12 @@ struct world {
 	bool is_away;      /* no pod can be asked for */
 	int claims_code;   /* of the answer to a list of claims; 0: 200 */
 	const char *claims;
-	int lists; /* of pods, that were asked for */
+	json_t *claim;     /* of the sandbox's volume; NULL: there is none */
+	int claim_uids;    /* made so far */
+	int claim_watches; /* begun so far */
+	bool is_watch_silent;
+	const char *renamed; /* what answers about a pod call it; NULL: as it is */
+	int lists;           /* of pods, that were asked for */
 	char said[8192];
 };
 
@@ -128,7 +133,7 @@ static void serve_watch(struct world *w, int fd)
 	fakekube_write(fd, FAKEKUBE_CHUNKED, strlen(FAKEKUBE_CHUNKED));
 	pthread_mutex_lock(&w->k.lock);
 	while (!w->k.stopping) {
-		if (at < w->events.len)
+		if (at < w->events.len && !w->is_watch_silent)
 			fakekube_chunk(fd, w->events.p + at);
 		at = w->events.len;
 		pthread_cond_wait(&w->k.changed, &w->k.lock);
@@ -156,14 +161,78 @@ static void serve_collection(struct fakekube *k, int fd, const char *request)
 	pthread_mutex_unlock(&k->lock);
 }
 
+/* Tells of its end alone. */
+static void serve_claim_watch(struct world *w, int fd)
+{
+	int uid = w->claim_uids;
+
+	fakekube_write(fd, FAKEKUBE_CHUNKED, strlen(FAKEKUBE_CHUNKED));
+	w->claim_watches++;
+	pthread_cond_broadcast(&w->k.changed);
+	while (!w->k.stopping && w->claim && uid == w->claim_uids)
+		pthread_cond_wait(&w->k.changed, &w->k.lock);
+	fakekube_chunk(fd, "{\"type\":\"DELETED\",\"object\":{\"metadata\":{"
+			   "\"resourceVersion\":\"9\"}}}\n");
+}
+
 static void serve_claims(struct fakekube *k, int fd, const char *request)
 {
-	const struct world *w = k->arg;
+	struct world *w = k->arg;
+	AUTO_JSON *list = NULL;
 
-	(void)request;
 	pthread_mutex_lock(&k->lock);
-	answer(fd, w->claims_code, w->claims ? w->claims : NONE);
+	list = json_must(json_pack("{s:{s:s},s:[O*]}", "metadata", "resourceVersion", "1",
+				   "items", w->claim));
+	if (strstr(request, "watch=1"))
+		serve_claim_watch(w, fd);
+	else if (w->claims_code || w->claims)
+		answer(fd, w->claims_code, w->claims);
+	else
+		answer_pod(fd, list);
 	pthread_mutex_unlock(&k->lock);
+}
+
+static void serve_new_claim(struct fakekube *k, int fd, const char *request)
+{
+	struct world *w = k->arg;
+
+	pthread_mutex_lock(&k->lock);
+	if (w->claim) {
+		answer(fd, 409, FAKEKUBE_STATUS(409, "AlreadyExists", "exists"));
+	} else {
+		w->claim = parsed(strstr(request, "\r\n\r\n") + 4);
+		w->claim_uids++;
+		answer_pod(fd, w->claim);
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
+static json_t *metadata_of(json_t *object)
+{
+	return json_object_get(object, "metadata");
+}
+
+/* One that is deleted goes when the test says so. */
+static void serve_claim(struct fakekube *k, int fd, const char *request)
+{
+	struct world *w = k->arg;
+
+	pthread_mutex_lock(&k->lock);
+	if (!w->claim) {
+		answer(fd, 404, FAKEKUBE_STATUS(404, "NotFound", "no such claim"));
+	} else {
+		if (strncmp(request, "DELETE", 6) == 0)
+			json_put(metadata_of(w->claim), "deletionTimestamp",
+				 json_string("2026-01-01T00:00:00Z"));
+		answer_pod(fd, w->claim);
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
+static void claim_goes(struct world *w)
+{
+	json_decref(MOVE(w->claim));
+	pthread_cond_broadcast(&w->k.changed);
 }
 
 static void serve_post(struct fakekube *k, int fd, const char *request)
@@ -204,7 +273,11 @@ static void serve_pod(struct fakekube *k, int fd, const char *request)
 	} else if (!w->pod) {
 		answer(fd, 404, FAKEKUBE_STATUS(404, "NotFound", "no such pod"));
 	} else {
-		answer_pod(fd, w->pod);
+		AUTO_JSON *shown = json_deep_copy(w->pod);
+
+		if (w->renamed)
+			json_put(metadata_of(shown), "name", json_string(w->renamed));
+		answer_pod(fd, shown);
 		if (strncmp(request, "DELETE", 6) == 0)
 			vanish(w);
 	}
@@ -254,6 +327,24 @@ static void serve_map(struct fakekube *k, int fd, const char *request)
 	pthread_mutex_unlock(&k->lock);
 }
 
+static void serve_maps(struct fakekube *k, int fd, const char *request)
+{
+	struct world *w = k->arg;
+	AUTO_JSON *items = json_array();
+	AUTO_JSON *list = json_must(json_pack("{s:{s:s},s:O}", "metadata",
+					      "resourceVersion", "1", "items", items));
+	const char *key;
+	json_t *map;
+
+	assert_non_null(strstr(request, "labelSelector=mcp.role%3Dagent%2Cmcp.instance"));
+	pthread_mutex_lock(&k->lock);
+	json_object_foreach(w->maps, key, map)
+		if (strstr(key, "amd64"))
+			json_array_append(items, map);
+	answer_pod(fd, list);
+	pthread_mutex_unlock(&k->lock);
+}
+
 /* What was posted, made: with a uid. */
 static void serve_new_map(struct fakekube *k, int fd, const char *request)
 {
@@ -272,10 +363,14 @@ static void serve_new_map(struct fakekube *k, int fd, const char *request)
 
 static const struct fakekube_step cluster[] = {
 	{.request = REVIEW, .body = "{\"status\":{\"allowed\":true}}", .times = -1},
+	{.request = "GET " MAPS "?", .serve = serve_maps, .times = -1},
 	{.request = "GET " MAPS, .serve = serve_map, .times = -1},
 	{.request = "POST " MAPS, .serve = serve_new_map, .times = -1},
 	{.request = "DELETE " MAPS, .serve = serve_map, .times = -1},
 	{.request = "GET " CLAIMS "?", .serve = serve_claims, .times = -1},
+	{.request = "GET " CLAIMS "/", .serve = serve_claim, .times = -1},
+	{.request = "DELETE " CLAIMS "/", .serve = serve_claim, .times = -1},
+	{.request = "POST " CLAIMS, .serve = serve_new_claim, .times = -1},
 	{.request = "GET " PODS "?", .serve = serve_collection, .times = -1},
 	{.request = "POST " PODS, .serve = serve_post, .times = -1},
 	{.request = "GET " POD "/exec?", .serve = serve_exec, .times = -1},
@@ -333,7 +428,14 @@ static void world_close(struct world *w)
 	conf_release(&w->conf);
 	json_decref(w->pod);
 	json_decref(w->maps);
+	json_decref(w->claim);
 	buf_release(&w->events);
+}
+
+/* The backend's own settings. */
+static struct kube *kube_of(struct world *w)
+{
+	return (struct kube *)(void *)w->b;
 }
 
 static int create(struct world *w, bool fresh, struct sandbox_info *ret, struct err *e)
@@ -638,6 +740,7 @@ static void an_api_server_that_is_away_says_nothing_about_a_sandbox(void **state
 	(void)state;
 	begin(&w);
 	w.is_away = true;
+	kube_api_set_patience(kube_of(&w)->api, 1);
 	assert_int_equal(w.b->ops->connect(w.b, name, &fd, &e), -1);
 	check_words(&e, ERR_BUSY, "etcd is away");
 	w.is_away = false;
@@ -801,6 +904,198 @@ static void an_agent_of_an_owner_that_went_is_made_again(void **state)
 	world_close(&w);
 }
 
+static void agents_of_earlier_versions_go_unless_a_pod_has_them(void **state)
+{
+	static const char used[] = "mcp-sandboxd-0123abcd-amd64-aaaaaaaaaaaa";
+	static const char unused[] = "mcp-sandboxd-0123abcd-amd64-bbbbbbbbbbbb";
+	static const char strange[] = "mcp-sandboxd-0123abcd-amd64/../../x";
+	struct err e = ERR_INIT;
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	w.b->ops->close(w.b);
+	pthread_mutex_lock(&w.k.lock);
+	json_put(w.maps, used, parsed("{\"metadata\":{\"uid\":\"m1\"}}"));
+	json_put(w.maps, unused, parsed("{\"metadata\":{\"uid\":\"m2\"}}"));
+	json_put(w.maps, strange, parsed("{\"metadata\":{\"uid\":\"m3\"}}"));
+	for (size_t i = 0; i < 3; i++) {
+		const char *map = i == 0 ? used : i == 1 ? unused : strange;
+
+		json_put(metadata_of(json_object_get(w.maps, map)), "name",
+			 json_string(map));
+	}
+	json_put(json_object_get(w.pod, "spec"), "volumes",
+		 json_must(json_pack("[{s:s},{s:{s:s}}]", "name", "x", "configMap",
+				     "name", used)));
+	pthread_mutex_unlock(&w.k.lock);
+	if (backend_find("kubernetes")
+		    ->open(&w.conf, "0123abcd", on_progress, &w, &w.b, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " MAPS), 1);
+	assert_non_null(json_object_get(w.maps, used));
+	assert_null(json_object_get(w.maps, unused));
+	assert_non_null(json_object_get(w.maps, strange));
+	world_close(&w);
+}
+
+static void a_pod_that_runs_is_found_although_the_watch_is_silent(void **state)
+{
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	kube_of(&w)->look_ms = 1;
+	w.is_watch_silent = true;
+	if (create(&w, true, &info, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_string_equal(info.container_id, "u1");
+	sandbox_info_release(&info);
+	world_close(&w);
+}
+
+/* arg when what it made is a fresh one. */
+static void *create_it(void *arg)
+{
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+
+	bool fresh;
+
+	if (create(arg, false, &info, &e) < 0)
+		fail_msg("%s", e.msg);
+	fresh = info.fresh;
+	sandbox_info_release(&info);
+	return fresh ? arg : NULL;
+}
+
+/* Someone deleted it when it had just been looked for: the pod would wait for ever. */
+static void an_agent_that_was_deleted_is_made_again_while_a_pod_waits(void **state)
+{
+	static const char *const waits[] = {"{\"phase\":\"Pending\"}", NULL};
+	pthread_t thread;
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	kube_of(&w)->look_ms = 1;
+	w.statuses = waits;
+	pthread_mutex_lock(&w.k.lock);
+	json_object_clear(w.maps);
+	pthread_mutex_unlock(&w.k.lock);
+	assert_int_equal(pthread_create(&thread, NULL, create_it, &w), 0);
+	fakekube_await(&w.k, "POST " MAPS, 4); /* two at the start */
+	becomes(&w, RUNNING);
+	pthread_join(thread, NULL);
+	world_close(&w);
+}
+
+static void an_answer_about_another_pod_is_none(void **state)
+{
+	struct err e = ERR_INIT;
+	struct world w;
+	bool existed;
+
+	(void)state;
+	begin(&w);
+	w.renamed = "../../../nodes/n1";
+	assert_int_equal(w.b->ops->remove(w.b, name, &existed, &e), -1);
+	check_words(&e, ERR_BACKEND, "answered with another pod");
+	assert_int_equal(fakekube_saw(&w.k, "DELETE "), 0);
+	w.renamed = NULL;
+	world_close(&w);
+}
+
+/* ---- with a volume */
+
+static void begin_with_volume(struct world *w)
+{
+	setenv("KUBERNETES_VOLUME_SIZE", "1Gi", 1);
+	begin(w);
+	unsetenv("KUBERNETES_VOLUME_SIZE");
+	assert_int_equal(w->claim_uids, 1);
+}
+
+static void a_volume_outlives_its_pod_and_that_is_told(void **state)
+{
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+	struct world w;
+	bool existed = false;
+	int fd = -1;
+
+	(void)state;
+	begin_with_volume(&w);
+	pthread_mutex_lock(&w.k.lock);
+	vanish(&w);
+	pthread_mutex_unlock(&w.k.lock);
+	assert_int_equal(w.b->ops->connect(w.b, name, &fd, &e), -1);
+	check_words(&e, ERR_CONFLICT, "of its files those in /workspace are kept");
+	assert_int_equal(create(&w, false, &info, &e), 0);
+	assert_false(info.fresh);
+	assert_non_null(strstr(info.recreated, "/workspace is kept, everything else"));
+	assert_int_equal(w.claim_uids, 1);
+	assert_int_equal(w.b->ops->remove(w.b, name, &existed, &e), 0);
+	assert_true(existed);
+	/* one before the first was made, which was to be a fresh one */
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " CLAIMS), 2);
+	sandbox_info_release(&info);
+	world_close(&w);
+}
+
+/* Until the cluster says that the old one is gone, no new one is made. */
+static void check_waits_for_the_claim(struct world *w)
+{
+	pthread_t thread;
+	void *was_fresh = NULL;
+
+	assert_int_equal(pthread_create(&thread, NULL, create_it, w), 0);
+	pthread_mutex_lock(&w->k.lock);
+	while (w->claim_watches == 0)
+		pthread_cond_wait(&w->k.changed, &w->k.lock);
+	assert_int_equal(w->claim_uids, 1);
+	claim_goes(w);
+	pthread_mutex_unlock(&w->k.lock);
+	pthread_join(thread, &was_fresh);
+	assert_non_null(was_fresh);
+	assert_int_equal(w->claim_uids, 2);
+}
+
+static void a_volume_that_was_deleted_is_waited_for_and_made_anew(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin_with_volume(&w);
+	pthread_mutex_lock(&w.k.lock);
+	vanish(&w);
+	json_put(metadata_of(w.claim), "deletionTimestamp",
+		 json_string("2026-01-01T00:00:00Z"));
+	pthread_mutex_unlock(&w.k.lock);
+	check_waits_for_the_claim(&w);
+	world_close(&w);
+}
+
+/* The owner was deleted: the cluster will remove the volume, at a time of its own. */
+static void a_volume_of_an_owner_that_went_is_made_anew(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin_with_volume(&w);
+	pthread_mutex_lock(&w.k.lock);
+	vanish(&w);
+	json_put(json_array_get(json_object_get(metadata_of(w.claim), "ownerReferences"),
+				0),
+		 "uid", json_string("earlier"));
+	pthread_mutex_unlock(&w.k.lock);
+	check_waits_for_the_claim(&w);
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " CLAIMS), 2);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -823,6 +1118,14 @@ int main(void)
 		cmocka_unit_test(an_owner_stays_when_claims_may_not_be_listed),
 		cmocka_unit_test(a_close_asks_an_api_server_that_is_away_once),
 		cmocka_unit_test(an_agent_of_an_owner_that_went_is_made_again),
+		cmocka_unit_test(agents_of_earlier_versions_go_unless_a_pod_has_them),
+		cmocka_unit_test(a_pod_that_runs_is_found_although_the_watch_is_silent),
+		cmocka_unit_test(
+			an_agent_that_was_deleted_is_made_again_while_a_pod_waits),
+		cmocka_unit_test(an_answer_about_another_pod_is_none),
+		cmocka_unit_test(a_volume_outlives_its_pod_and_that_is_told),
+		cmocka_unit_test(a_volume_that_was_deleted_is_waited_for_and_made_anew),
+		cmocka_unit_test(a_volume_of_an_owner_that_went_is_made_anew),
 	};
 
 	const char elf[20] = "\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\76"; /* of amd64 */
