@@ -39,7 +39,7 @@ struct agentmap {
 	size_t n;
 	pthread_mutex_t lock; /* guards what follows; held during a look */
 	char *owner_uid;
-	int64_t looked_at; /* 0: never */
+	int64_t owner_at, agents_at; /* when the last look began; 0: never */
 };
 
 /* ---- the programs */
@@ -206,46 +206,63 @@ static int ensure_owner(struct agentmap *m, char **ret_uid, struct err *e)
 	return configmap_ensure(m->api, body, ret_uid, e);
 }
 
-static int look(struct agentmap *m, struct err *e)
+static int look_for_owner(struct agentmap *m, struct err *e)
 {
-	AUTO_FREE char *uid = NULL;
-	size_t i;
+	int64_t began = clock_mono_ms();
+	char *uid = NULL;
 
 	if (ensure_owner(m, &uid, e) < 0)
 		return -1;
+	if (!m->owner_uid || strcmp(uid, m->owner_uid) != 0)
+		m->agents_at = 0; /* what the other one owned goes */
+	free(m->owner_uid);
+	m->owner_uid = uid;
+	m->owner_at = began;
+	return 0;
+}
+
+static int look_for_agents(struct agentmap *m, struct err *e)
+{
+	int64_t began = clock_mono_ms();
+	size_t i;
+
 	for (i = 0; i < m->n; i++) {
 		podspec_set_owner(json_object_get(m->agents[i].body, "metadata"),
-				  m->owner_name, uid);
+				  m->owner_name, m->owner_uid);
 		if (configmap_ensure(m->api, m->agents[i].body, NULL, e) < 0)
 			return -1;
 	}
-	free(m->owner_uid);
-	m->owner_uid = MOVE(uid);
-	m->looked_at = clock_mono_ms();
+	m->agents_at = began;
 	return 0;
+}
+
+static int look(struct agentmap *m, int64_t agents_since, struct err *e)
+{
+	int64_t now = clock_mono_ms();
+	int rc = 0;
+
+	pthread_mutex_lock(&m->lock);
+	if (!m->owner_at || m->owner_at < now)
+		rc = look_for_owner(m, e);
+	if (rc == 0 && (!m->agents_at || m->agents_at < agents_since))
+		rc = look_for_agents(m, e);
+	pthread_mutex_unlock(&m->lock);
+	return rc;
 }
 
 int agentmap_ensure(struct agentmap *m, char **ret_owner_uid, struct err *e)
 {
-	int rc = 0;
-
+	if (look(m, clock_mono_ms() - LOOK_AGAIN_MS, e) < 0)
+		return -1;
 	pthread_mutex_lock(&m->lock);
-	if (!m->looked_at || clock_mono_ms() - m->looked_at >= LOOK_AGAIN_MS)
-		rc = look(m, e);
-	if (rc == 0)
-		*ret_owner_uid = xstrdup(m->owner_uid);
+	*ret_owner_uid = xstrdup(m->owner_uid);
 	pthread_mutex_unlock(&m->lock);
-	return rc;
+	return 0;
 }
 
 int agentmap_look(struct agentmap *m, struct err *e)
 {
-	int rc;
-
-	pthread_mutex_lock(&m->lock);
-	rc = look(m, e);
-	pthread_mutex_unlock(&m->lock);
-	return rc;
+	return look(m, clock_mono_ms(), e);
 }
 
 /* ---- agents of earlier versions */

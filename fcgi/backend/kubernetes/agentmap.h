@@ -40,12 +40,14 @@ const char *agentmap_name(const struct agentmap *m, size_t i); /* of the ConfigM
 
 /*
  * Makes what is missing in the cluster. *ret_owner_uid is the owner's, to free().
- * Someone may delete them, so it looks again when the last look was a while ago.
+ * Someone may delete them: the owner is looked for at each call (those at once share
+ * a look), for what a pod of an owner that went is deleted; the agents when the last
+ * look was a while ago, and while a pod is waited for by agentmap_look().
  */
 int agentmap_ensure(struct agentmap *m, char **ret_owner_uid, struct err *e);
 const char *agentmap_owner_name(const struct agentmap *m);
 
-/* As agentmap_ensure(), and looks now. */
+/* Looks for all of them now. */
 int agentmap_look(struct agentmap *m, struct err *e);
 
 /*

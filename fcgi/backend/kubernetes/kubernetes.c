@@ -19,6 +19,7 @@
 enum {
 	QUIET_MS = 10000,
 	LOOK_MS = 10000,
+	GONE_MS = 20000,        /* a node that is there ends a pod in about 2 s */
 	CLOSE_MS = 2000,        /* all requests at the close */
 	SILENT_MAX_MS = 600000, /* clusters give a node up after 5 minutes */
 };
@@ -137,22 +138,26 @@ static int make_new(struct kube *k, const struct sandbox_spec *spec, struct pod 
 	return -1;
 }
 
-/* Whether what is there can go on as the sandbox that is asked for. */
-static bool is_usable(const struct kube *k, const struct sandbox_spec *spec,
-		      const struct pod *p)
+/* Why what is there cannot go on as the sandbox that is asked for; NULL: it can. */
+static const char *why_not(const struct kube *k, const struct sandbox_spec *spec,
+			   const struct pod *p, const char *owner_uid)
 {
-	return !spec->fresh && strcmp(p->fingerprint, k->spec.fingerprint) == 0 &&
-	       p->state != PODSTATE_ENDED && p->state != PODSTATE_LEAVING;
+	if (spec->fresh)
+		return "a fresh one is asked for";
+	if (p->state == PODSTATE_ENDED || p->state == PODSTATE_LEAVING)
+		return *p->words ? p->words : "its pod has ended";
+	if (strcmp(p->fingerprint, k->spec.fingerprint) != 0)
+		return "it was made under another policy";
+	if (strcmp(p->owner, owner_uid) != 0)
+		return "its owner was deleted, and the cluster deletes it therefore";
+	return NULL;
 }
 
 static int replace(struct kube *k, const struct sandbox_spec *spec, const struct pod *p,
-		   struct err *e)
+		   const char *why, struct err *e)
 {
 	if (!spec->fresh)
-		kube_say(k, spec->name, "%s is replaced: %s", spec->name,
-			 p->state == PODSTATE_ENDED || p->state == PODSTATE_LEAVING
-				 ? (*p->words ? p->words : "its pod has ended")
-				 : "it was made under another policy");
+		kube_say(k, spec->name, "%s is replaced: %s", spec->name, why);
 	return pods_remove(k, p, e);
 }
 
@@ -168,10 +173,14 @@ static int bring_up(struct kube *k, const struct sandbox_spec *spec, struct pod 
 		    struct sandbox_info *info, struct err *e)
 {
 	bool there = false, kept = false;
+	AUTO_FREE char *owner = NULL;
+	const char *why;
 
-	if (find(k, spec->name, p, &there, e) < 0)
+	if (agentmap_ensure(k->agents, &owner, e) < 0 ||
+	    find(k, spec->name, p, &there, e) < 0)
 		return -1;
-	if (there && is_usable(k, spec, p)) {
+	why = there ? why_not(k, spec, p, owner) : NULL;
+	if (there && !why) {
 		struct podwait how = waiting(k, false);
 
 		if (await(k, &how, p, e) < 0)
@@ -180,7 +189,7 @@ static int bring_up(struct kube *k, const struct sandbox_spec *spec, struct pod 
 			info->recreated = container_words;
 		return 0;
 	}
-	if (there && replace(k, spec, p, e) < 0)
+	if (there && replace(k, spec, p, why, e) < 0)
 		return -1;
 	pod_release(p);
 	if (claims_make(k, spec, &kept, e) < 0 || make_new(k, spec, p, e) < 0)
@@ -518,6 +527,7 @@ static int kubernetes_open(const struct conf *c, const char *instance_id,
 	k->progress = progress;
 	k->progress_arg = arg;
 	k->look_ms = LOOK_MS;
+	k->gone_ms = GONE_MS;
 	if (set_up(k, instance_id, e) < 0) {
 		kubernetes_close(&k->base);
 		return -1;

@@ -32,6 +32,7 @@ struct kube {
 	struct podwatch *watch;
 	struct pump *pump;
 	int64_t look_ms; /* how often a pod that is waited for is asked for besides */
+	int64_t gone_ms; /* how long a pod's end is waited for before it is forced */
 };
 
 /* A line for the log, and for the runs that wait for `who`. */

@@ -7,11 +7,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-enum {
-	GONE_MS = 20000,  /* a node that is there ends a pod in about 2 s */
-	FORCE_MS = 10000, /* then the API server alone is asked */
-};
-
 /* To one pod, or to all when it has no name. */
 static int call(struct kube *k, const char *name, struct kube_call c, json_t **ret,
 		struct err *e)
@@ -129,7 +124,7 @@ int pods_remove(struct kube *k, const struct pod *p, struct err *e)
 {
 	if (begin(k, p, false, e) < 0)
 		return -1;
-	if (podwatch_await_gone(k->watch, p->uid, GONE_MS) || is_gone(k, p))
+	if (podwatch_await_gone(k->watch, p->uid, k->gone_ms) || is_gone(k, p))
 		return 0;
 	kube_say(k, BACKEND_NOBODY,
 		 "the pod %s does not end on its node %s; it is removed from the API "
@@ -137,9 +132,9 @@ int pods_remove(struct kube *k, const struct pod *p, struct err *e)
 		 p->name, p->node);
 	if (begin(k, p, true, e) < 0)
 		return -1;
-	if (podwatch_await_gone(k->watch, p->uid, FORCE_MS) || is_gone(k, p))
+	if (podwatch_await_gone(k->watch, p->uid, k->gone_ms / 2) || is_gone(k, p))
 		return 0;
 	return err_set(e, ERR_TIMEOUT,
-		       "the pod %s is not gone after %d s; does it have a finalizer?",
-		       p->name, (GONE_MS + FORCE_MS) / 1000);
+		       "the pod %s is not gone after %lld s; does it have a finalizer?",
+		       p->name, (long long)(k->gone_ms + k->gone_ms / 2) / 1000);
 }

@@ -18,6 +18,7 @@ void pod_release(struct pod *p)
 	free(p->image);
 	free(p->instance);
 	free(p->fingerprint);
+	free(p->owner);
 	free(p->words);
 	*p = (struct pod){0};
 }
@@ -32,6 +33,7 @@ struct pod pod_copy(const struct pod *p)
 	c.image = xstrdup(p->image);
 	c.instance = xstrdup(p->instance);
 	c.fingerprint = xstrdup(p->fingerprint);
+	c.owner = xstrdup(p->owner);
 	c.words = xstrdup(p->words);
 	return c;
 }
@@ -296,6 +298,8 @@ int pod_parse(const json_t *root, const struct pod_reading *how, struct pod *ret
 		prefixed(json_object_get(meta, "labels"), how->label_prefix, "instance");
 	p.fingerprint = prefixed(json_object_get(meta, "annotations"), how->label_prefix,
 				 "policy_fingerprint");
+	p.owner =
+		text(json_array_get(json_object_get(meta, "ownerReferences"), 0), "uid");
 	p.words = one_line(words.p, words.len);
 	p.restarts = json_integer_value(json_object_get(container, "restartCount"));
 	p.is_unreachable = p.state == PODSTATE_RUNNING &&

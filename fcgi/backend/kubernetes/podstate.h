@@ -30,6 +30,7 @@ struct pod {
 	char *image;    /* of our container, as it was asked for */
 	char *instance; /* of its labels and annotations; "" when absent */
 	char *fingerprint;
+	char *owner; /* uid of the first; "" when it has none */
 	enum podstate state;
 	char *words;         /* why it is at that; "" when there is nothing to say */
 	int64_t restarts;    /* of our container */

@@ -57,8 +57,9 @@ struct fakekube_step {
 	const char *body;    /* NULL: empty */
 	int times;           /* 0: once; -1: for ever */
 	bool drops;          /* closes the connection instead of an answer */
-	/* Answers by itself (streams); the connection is closed after it. */
+	/* Answers by itself; the connection is closed after it unless it is kept. */
 	void (*serve)(struct fakekube *k, int fd, const char *request);
+	bool is_kept;
 };
 
 struct fakekube {
@@ -291,7 +292,7 @@ static inline void *fakekube_serve(void *arg)
 		if (!fakekube_read_request(c.fd, &request))
 			break;
 		s = fakekube_note(c.k, &request);
-		goes_on = !s || (!s->drops && !s->serve);
+		goes_on = !s || (!s->drops && (!s->serve || s->is_kept));
 		if (s && s->serve)
 			s->serve(c.k, c.fd, request.p);
 		else if (goes_on)

@@ -34,6 +34,7 @@ struct world {
 	int claim_uids;    /* made so far */
 	int claim_watches; /* begun so far */
 	bool is_watch_silent;
+	bool has_finalizer;  /* the pod: nothing ends it */
 	const char *renamed; /* what answers about a pod call it; NULL: as it is */
 	int lists;           /* of pods, that were asked for */
 	char said[8192];
@@ -278,7 +279,7 @@ static void serve_pod(struct fakekube *k, int fd, const char *request)
 		if (w->renamed)
 			json_put(metadata_of(shown), "name", json_string(w->renamed));
 		answer_pod(fd, shown);
-		if (strncmp(request, "DELETE", 6) == 0)
+		if (strncmp(request, "DELETE", 6) == 0 && !w->has_finalizer)
 			vanish(w);
 	}
 	pthread_mutex_unlock(&k->lock);
@@ -363,19 +364,28 @@ static void serve_new_map(struct fakekube *k, int fd, const char *request)
 
 static const struct fakekube_step cluster[] = {
 	{.request = REVIEW, .body = "{\"status\":{\"allowed\":true}}", .times = -1},
-	{.request = "GET " MAPS "?", .serve = serve_maps, .times = -1},
-	{.request = "GET " MAPS, .serve = serve_map, .times = -1},
-	{.request = "POST " MAPS, .serve = serve_new_map, .times = -1},
-	{.request = "DELETE " MAPS, .serve = serve_map, .times = -1},
+	{.request = "GET " MAPS "?", .serve = serve_maps, .times = -1, .is_kept = true},
+	{.request = "GET " MAPS, .serve = serve_map, .times = -1, .is_kept = true},
+	{.request = "POST " MAPS, .serve = serve_new_map, .times = -1, .is_kept = true},
+	{.request = "DELETE " MAPS, .serve = serve_map, .times = -1, .is_kept = true},
 	{.request = "GET " CLAIMS "?", .serve = serve_claims, .times = -1},
-	{.request = "GET " CLAIMS "/", .serve = serve_claim, .times = -1},
-	{.request = "DELETE " CLAIMS "/", .serve = serve_claim, .times = -1},
-	{.request = "POST " CLAIMS, .serve = serve_new_claim, .times = -1},
+	{.request = "GET " CLAIMS "/",
+	 .serve = serve_claim,
+	 .times = -1,
+	 .is_kept = true},
+	{.request = "DELETE " CLAIMS "/",
+	 .serve = serve_claim,
+	 .times = -1,
+	 .is_kept = true},
+	{.request = "POST " CLAIMS,
+	 .serve = serve_new_claim,
+	 .times = -1,
+	 .is_kept = true},
 	{.request = "GET " PODS "?", .serve = serve_collection, .times = -1},
 	{.request = "POST " PODS, .serve = serve_post, .times = -1},
 	{.request = "GET " POD "/exec?", .serve = serve_exec, .times = -1},
-	{.request = "GET " POD, .serve = serve_pod, .times = -1},
-	{.request = "DELETE " POD, .serve = serve_pod, .times = -1},
+	{.request = "GET " POD, .serve = serve_pod, .times = -1, .is_kept = true},
+	{.request = "DELETE " POD, .serve = serve_pod, .times = -1, .is_kept = true},
 	{0}};
 
 /* ---- the backend in it */
@@ -982,10 +992,11 @@ static void an_agent_that_was_deleted_is_made_again_while_a_pod_waits(void **sta
 	world_open(&w);
 	kube_of(&w)->look_ms = 1;
 	w.statuses = waits;
+	assert_int_equal(pthread_create(&thread, NULL, create_it, &w), 0);
+	fakekube_await(&w.k, "POST " PODS, 1);
 	pthread_mutex_lock(&w.k.lock);
 	json_object_clear(w.maps);
 	pthread_mutex_unlock(&w.k.lock);
-	assert_int_equal(pthread_create(&thread, NULL, create_it, &w), 0);
 	fakekube_await(&w.k, "POST " MAPS, 4); /* two at the start */
 	becomes(&w, RUNNING);
 	pthread_join(thread, NULL);
@@ -1005,6 +1016,46 @@ static void an_answer_about_another_pod_is_none(void **state)
 	check_words(&e, ERR_BACKEND, "answered with another pod");
 	assert_int_equal(fakekube_saw(&w.k, "DELETE "), 0);
 	w.renamed = NULL;
+	world_close(&w);
+}
+
+static void a_pod_that_does_not_go_is_forced_and_then_said(void **state)
+{
+	struct err e = ERR_INIT;
+	struct world w;
+	bool existed;
+
+	(void)state;
+	begin(&w);
+	kube_of(&w)->gone_ms = 2;
+	w.has_finalizer = true;
+	assert_int_equal(w.b->ops->remove(w.b, name, &existed, &e), -1);
+	check_words(&e, ERR_TIMEOUT, "does it have a finalizer?");
+	assert_int_equal(fakekube_saw(&w.k, "DELETE " POD), 2);
+	assert_non_null(strstr(w.k.log.p, "\"gracePeriodSeconds\":0"));
+	assert_non_null(strstr(w.said, "removed from the API server alone"));
+	world_close(&w);
+}
+
+/* The cluster deletes what it owned, soon; what is made meanwhile is not of it. */
+static void a_pod_of_an_owner_that_went_is_replaced_at_once(void **state)
+{
+	struct sandbox_info info = {0};
+	struct err e = ERR_INIT;
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	pthread_mutex_lock(&w.k.lock);
+	json_object_clear(w.maps);
+	pthread_mutex_unlock(&w.k.lock);
+	if (create(&w, false, &info, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_true(info.fresh);
+	assert_string_equal(info.container_id, "u2");
+	assert_non_null(strstr(w.said, "is replaced: its owner was deleted"));
+	assert_int_equal(fakekube_saw(&w.k, "POST " MAPS), 4);
+	sandbox_info_release(&info);
 	world_close(&w);
 }
 
@@ -1123,6 +1174,8 @@ int main(void)
 		cmocka_unit_test(
 			an_agent_that_was_deleted_is_made_again_while_a_pod_waits),
 		cmocka_unit_test(an_answer_about_another_pod_is_none),
+		cmocka_unit_test(a_pod_of_an_owner_that_went_is_replaced_at_once),
+		cmocka_unit_test(a_pod_that_does_not_go_is_forced_and_then_said),
 		cmocka_unit_test(a_volume_outlives_its_pod_and_that_is_told),
 		cmocka_unit_test(a_volume_that_was_deleted_is_waited_for_and_made_anew),
 		cmocka_unit_test(a_volume_of_an_owner_that_went_is_made_anew),
