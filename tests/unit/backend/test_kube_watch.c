@@ -200,6 +200,116 @@ static void a_list_that_is_none_is_refused(void **state)
 	}
 }
 
+/* More than an answer may be, if 250 are asked for at once. */
+static void serve_much(struct fakekube *k, int fd, const char *request)
+{
+	static const char head[] =
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
+	char blanks[4096];
+	size_t i;
+
+	(void)k;
+	(void)request;
+	memset(blanks, ' ', sizeof blanks);
+	fakekube_write(fd, head, sizeof head - 1);
+	for (i = 0; i < (9U << 20) / sizeof blanks; i++)
+		fakekube_write(fd, blanks, sizeof blanks);
+}
+
+static void a_page_that_is_too_large_is_asked_for_in_smaller_ones(void **state)
+{
+	static const struct fakekube_step steps[] = {
+		{.request = "GET " PODS "?labelSelector=a%3Db&limit=250 ",
+		 .body = LIST("7", "t", POD("a", "1"))},
+		{.request = "GET " PODS "?labelSelector=a%3Db&limit=250&continue=t ",
+		 .serve = serve_much},
+		{.request = "GET " PODS "?labelSelector=a%3Db&limit=25&continue=t ",
+		 .serve = serve_much},
+		{.request = "GET " PODS "?labelSelector=a%3Db&limit=2&continue=t ",
+		 .body = LIST("7", "u", POD("b", "2"))},
+		{.request = "GET " PODS "?labelSelector=a%3Db&limit=2&continue=u ",
+		 .serve = serve_much},
+		{.request = "GET " PODS "?labelSelector=a%3Db&limit=1&continue=u ",
+		 .body = LIST("7", "", POD("c", "3"))},
+		{0}};
+	char version[KUBE_VERSION_MAX];
+	struct world w;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	world_open(&w, steps);
+	if (list(&w, version, NULL, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_string_equal(w.told.p, "begin item:a item:b item:c ");
+	world_close(&w);
+}
+
+static void serve_endlessly(struct fakekube *k, int fd, const char *request)
+{
+	AUTO_BUF b = BUF_INIT(1 << 20);
+	const char *items = k->arg;
+
+	(void)request;
+	buf_puts(&b, "{\"metadata\":{\"resourceVersion\":\"1\",\"continue\":\"t\"},"
+		     "\"items\":[");
+	buf_puts(&b, items);
+	buf_puts(&b, "]}");
+	fakekube_answer(fd, &(struct fakekube_step){.body = b.p});
+}
+
+static int ignore(void *arg, json_t *object, struct err *e)
+{
+	(void)arg;
+	(void)object;
+	(void)e;
+	return 0;
+}
+
+static void a_list_without_an_end_is_refused(void **state)
+{
+	static const struct fakekube_step steps[] = {{.request = "GET ",
+						      .times = -1,
+						      .serve = serve_endlessly,
+						      .is_kept = true},
+						     {0}};
+	const struct kube_list l = {.path = PODS, .item = ignore};
+	AUTO_BUF items = BUF_INIT(100000);
+	char version[KUBE_VERSION_MAX];
+	struct world w;
+	struct err e = ERR_INIT;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 20000; i++)
+		buf_puts(&items, i ? ",{}" : "{}");
+	world_open(&w, steps);
+	w.k.arg = items.p;
+	assert_int_equal(kube_list(w.api, &l, version, &e), -1);
+	assert_non_null(strstr(e.msg, "does not end"));
+	world_close(&w);
+}
+
+/* Taken for "" it would be a list that is whole, and what it lacks would be gone. */
+static void a_continue_token_that_is_too_long_is_no_end(void **state)
+{
+	AUTO_BUF body = BUF_INIT(100000);
+	struct fakekube_step steps[] = {{.request = "GET ", .times = -1}, {0}};
+	char version[KUBE_VERSION_MAX];
+	struct world w;
+	struct err e = ERR_INIT;
+	int i;
+
+	(void)state;
+	buf_puts(&body, "{\"metadata\":{\"resourceVersion\":\"1\",\"continue\":\"");
+	for (i = 0; i < 20000; i++)
+		buf_puts(&body, "t");
+	buf_puts(&body, "\"},\"items\":[]}");
+	steps[0].body = body.p;
+	world_open(&w, steps);
+	assert_int_equal(list(&w, version, NULL, &e), -1);
+	world_close(&w);
+}
+
 /* ---- watches */
 
 static int on_event(void *arg, enum kube_event what, json_t *object, struct err *e)
@@ -606,6 +716,9 @@ int main(void)
 		cmocka_unit_test(a_list_is_read_page_by_page),
 		cmocka_unit_test(a_list_that_took_too_long_begins_anew),
 		cmocka_unit_test(a_list_that_is_none_is_refused),
+		cmocka_unit_test(a_page_that_is_too_large_is_asked_for_in_smaller_ones),
+		cmocka_unit_test(a_list_without_an_end_is_refused),
+		cmocka_unit_test(a_continue_token_that_is_too_long_is_no_end),
 		cmocka_unit_test(a_watch_tells_events_and_keeps_its_version),
 		cmocka_unit_test(the_end_of_a_watch_says_what_to_do),
 		cmocka_unit_test(a_quiet_watch_is_stopped_at_once),
