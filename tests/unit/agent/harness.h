@@ -30,6 +30,7 @@
 
 #include <cmocka.h>
 
+#include "../built.h"
 #include "agent/loop.h"
 #include "tests/unit/testdir.h"
 #include "wire/agentproto.h"
@@ -77,17 +78,10 @@ static struct {
 
 static inline void agent_binary(void)
 {
-	char self[256];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	assert_true(n > 0);
-	self[n] = '\0';
-	for (int i = 0; i < 4; i++)
-		*strrchr(self, '/') = '\0';
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	snprintf(h.binary, sizeof(h.binary), "%s/agent-plain", self);
+	built_program("agent-plain", h.binary, sizeof(h.binary));
 #else
-	snprintf(h.binary, sizeof(h.binary), "%s/mcp-sandboxd-agent", self);
+	built_program("mcp-sandboxd-agent", h.binary, sizeof(h.binary));
 #endif
 }
 

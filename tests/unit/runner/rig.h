@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
+#include "../built.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -160,18 +161,11 @@ static inline int rig_end(struct rig *t, int sig)
 	return status;
 }
 
-/* The agent of this build, beside the tests. */
 static inline const char *rig_agent(void)
 {
 	static char path[300];
-	ssize_t n = readlink("/proc/self/exe", path, 256);
 
-	assert_true(n > 0);
-	path[n] = '\0';
-	for (int i = 0; i < 4; i++)
-		*strrchr(path, '/') = '\0';
-	snprintf(path + strlen(path), 30, "/mcp-sandboxd-agent");
-	assert_int_equal(0, access(path, X_OK));
+	built_program("mcp-sandboxd-agent", path, sizeof(path));
 	return path;
 }
 
