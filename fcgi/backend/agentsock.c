@@ -45,8 +45,7 @@ int agentsock_listen(int folder_fd, const char *name, int *ret_fd, struct err *e
 	unlinkat(folder_fd, name, 0);
 	if (bind(fd, (struct sockaddr *)&a, sizeof a) < 0 || listen(fd, BACKLOG) < 0)
 		return err_sys(e, "bind the agent's socket");
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = MOVE_FD(fd);
 	return 0;
 }
 
@@ -67,8 +66,7 @@ int agentsock_connect(int folder_fd, const char *name, int *ret_fd, struct err *
 			return err_set(e, ERR_BACKEND, "the agent does not accept");
 		return err_sys(e, "connect to the agent");
 	}
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = MOVE_FD(fd);
 	return 0;
 }
 
@@ -90,8 +88,7 @@ static int open_own(const struct agentsock_own *o, int *ret_fd, struct err *e)
 		return err_set(e, ERR_BACKEND,
 			       "what the sandbox has put in the place of "
 			       "its agent's socket is none");
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = MOVE_FD(fd);
 	return 0;
 }
 
@@ -145,8 +142,7 @@ int agentsock_own_connect(const struct agentsock_own *o, int *ret_fd, struct err
 	if (!agentsock_is_member(peer.pid, o->group))
 		return err_set(e, ERR_BACKEND,
 			       "the agent's socket is not of this sandbox");
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = MOVE_FD(fd);
 	return 0;
 }
 

@@ -8,13 +8,11 @@
 #include "edge/query.h"
 #include "edge/sstream.h"
 #include "edge/ticket.h"
+#include "mcp/jsonrpc.h"
 
 enum { BASE_URL_MAX = 320, SESSION_MAX = 64 };
 
-/* -32600, invalid request: the body was not taken (mcp.md has no code of its own). */
-enum { RPC_INVALID_REQUEST = -32600 };
-
-/* A fault of the transport, as a JSON-RPC error without an id. */
+/* A body that was not taken: JSON-RPC has no code of its own for that, and no id. */
 static void refuse(struct http *h, int status, const struct err *why)
 {
 	char *body = mcp_error_body(RPC_INVALID_REQUEST, why->msg);

@@ -21,6 +21,7 @@
 #include "edge/subs.h"
 #include "edge/touch.h"
 #include "edge/watch.h"
+#include "mcp/jsonrpc.h"
 
 enum {
 	LINE_MAX_BYTES = 64 * 1024 * 1024,
@@ -29,7 +30,6 @@ enum {
 	RECONNECT_EVERY_MS = 100,
 	RECONNECT_TRIES = 600,
 	JOBS_MAX = 1000,
-	PARSE_ERROR = -32600,
 };
 
 struct job;
@@ -441,7 +441,7 @@ static bool is_for_others(struct stdio *s, const char *p, size_t n)
 
 static void refuse(struct stdio *s, const char *why)
 {
-	AUTO_FREE char *body = mcp_error_body(PARSE_ERROR, why);
+	AUTO_FREE char *body = mcp_error_body(RPC_INVALID_REQUEST, why);
 
 	write_line(s, body, strlen(body));
 }

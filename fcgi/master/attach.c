@@ -54,7 +54,7 @@ int attach_again(void *arg, int *ret_fd, struct err *e)
 	if (fd < 0)
 		return err_sys(e, "make a socket");
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0) {
-		*ret_fd = fd_move(&fd);
+		*ret_fd = MOVE_FD(fd);
 		return 0;
 	}
 	if (errno == EACCES)
@@ -101,7 +101,6 @@ static int start_server(struct attach *a, struct err *e)
 		become_server(a, log);
 	log_info("no server runs for %s: started one (pid %d), it stays; its log: %s",
 		 a->conf.data_dir, (int)pid, path);
-	a->until_ms = clock_mono_ms() + START_MS;
 	return 0;
 }
 
@@ -129,7 +128,7 @@ static int connect_or_start(struct attach *a, int *ret_fd, struct err *e)
 					       a->conf.data_dir);
 			if (!owner && start_server(a, e) < 0)
 				return -1;
-			a->until_ms = clock_mono_ms() + START_MS;
+			a->until_ms = clock_mono_ms() + START_MS; /* it begins, too */
 		}
 		/* Nothing announces a socket that is about to be made. */
 		poll(NULL, 0, LOOK_EVERY_MS);

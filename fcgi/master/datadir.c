@@ -147,7 +147,7 @@ static int open_lock(const char *data_dir, int *ret_fd, struct err *e)
 		return -1;
 	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
 		return err_sys(e, "write %s", path);
-	*ret_fd = fd_move(&fd);
+	*ret_fd = MOVE_FD(fd);
 	return 0;
 }
 

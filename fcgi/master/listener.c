@@ -44,7 +44,7 @@ static int open_at(const struct sockaddr_un *a, int type, gid_t gid, int *ret_fd
 		return err_sys(e, "set the mode of %s", a->sun_path);
 	if (listen(fd, 4096) < 0)
 		return err_sys(e, "listen on %s", a->sun_path);
-	*ret_fd = fd_move(&fd);
+	*ret_fd = MOVE_FD(fd);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 /*
  * Where a role finds its descriptors. The master puts exactly these at these
  * numbers and closes every other before it executes a role, so a role holds
- * nothing that it may not hold (DESIGN.md section 2).
+ * nothing that it may not hold (docs/architecture.md).
  */
 enum rolefd {
 	ROLEFD_LIFE = 3, /* read end of the life pipe */

@@ -57,7 +57,7 @@ static int open_below(int dir, const char *path, int *ret, struct err *e)
 	}
 	if (step(&at, part, O_NONBLOCK, e) < 0)
 		return -1;
-	*ret = fd_move(&at);
+	*ret = MOVE_FD(at);
 	return 0;
 }
 
@@ -83,12 +83,12 @@ static int open_file(const struct diskfile *f, int *ret, struct err *e)
 	    step(&at, str_of(f->run_id), O_DIRECTORY, e) < 0)
 		return -1;
 	unchanged = open_unchanged(at);
-	if (open_below(fd_move(&at), f->path, ret, e) == 0)
+	if (open_below(MOVE_FD(at), f->path, ret, e) == 0)
 		return 0;
 	if (unchanged < 0 || e->kind != ERR_NOT_FOUND)
 		return -1;
 	*e = (struct err)ERR_INIT;
-	return open_below(fd_move(&unchanged), f->path, ret, e);
+	return open_below(MOVE_FD(unchanged), f->path, ret, e);
 }
 
 static int read_part(int fd, int64_t offset, size_t max, struct buf *out, struct err *e)

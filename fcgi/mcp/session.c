@@ -104,7 +104,8 @@ void sessions_add(struct sessions *s, const char *tenant, const char *id,
 	pthread_mutex_unlock(&s->lock);
 }
 
-void sessions_forget(struct sessions *s, const char *id)
+/* Does this to the session's entry, if there is one. */
+static void change(struct sessions *s, const char *id, void (*how)(struct entry *e))
 {
 	struct entry *e;
 
@@ -113,21 +114,28 @@ void sessions_forget(struct sessions *s, const char *id)
 	pthread_mutex_lock(&s->lock);
 	e = find(s, id);
 	if (e)
-		*e = (struct entry){.id = ""};
+		how(e);
 	pthread_mutex_unlock(&s->lock);
+}
+
+static void forget(struct entry *e)
+{
+	*e = (struct entry){.id = ""};
+}
+
+void sessions_forget(struct sessions *s, const char *id)
+{
+	change(s, id, forget);
+}
+
+static void doubt(struct entry *e)
+{
+	e->checked_ms = INT64_MIN / 2;
 }
 
 void sessions_doubt(struct sessions *s, const char *id)
 {
-	struct entry *e;
-
-	if (!idenc_is_session_id(id))
-		return;
-	pthread_mutex_lock(&s->lock);
-	e = find(s, id);
-	if (e)
-		e->checked_ms = INT64_MIN / 2;
-	pthread_mutex_unlock(&s->lock);
+	change(s, id, doubt);
 }
 
 /* True if the cache knows it well enough; it is then marked as used. */

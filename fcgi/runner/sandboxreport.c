@@ -160,7 +160,7 @@ static void take_stream(struct sandbox *sb, int *fd)
 {
 	struct err e = ERR_INIT;
 
-	if (agentlink_open(sb, fd_move(fd), &e) < 0)
+	if (agentlink_open(sb, MOVE_FD(*fd), &e) < 0)
 		sandbox_link_lost(sb, e.msg);
 }
 

@@ -101,7 +101,7 @@ static int open_previous(struct syncplan *p)
 	path = xasprintf("%s/%s/%s/%s", p->root, p->tenant, p->folder,
 			 p->previous.run_id);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd >= 0 && open_base(p, path, fd) ? fd_move(&fd) : -1;
+	return fd >= 0 && open_base(p, path, fd) ? MOVE_FD(fd) : -1;
 }
 
 /* ---- what is unchanged */

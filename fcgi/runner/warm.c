@@ -98,7 +98,7 @@ static void greet(struct warm *w, int *fd)
 	w->state = WARM_GREETING;
 	if (agentconn_new(&(struct agentconn_args){.loop = &w->r->loop,
 						   .all = &w->r->conns,
-						   .fd = fd_move(fd),
+						   .fd = MOVE_FD(*fd),
 						   .ev = &events,
 						   .arg = w},
 			  &w->is.conn, &e) < 0)

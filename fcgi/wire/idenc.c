@@ -3,11 +3,11 @@
 
 #include <string.h>
 
+#include "base/id.h"
 #include "base/sha256.h"
 
-enum { PLAIN_MAX = IDENC_SIZE - 1, TENANT_MAX = 64, HEX_ID = 32 };
+enum { PLAIN_MAX = IDENC_SIZE - 1, TENANT_MAX = 64 };
 
-static const char lower_hex[] = "0123456789abcdef";
 static const char tenant_set[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
 static const char plain_set[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				"0123456789._-";
@@ -30,19 +30,14 @@ void idenc(char dst[static IDENC_SIZE], const char *identifier)
 	sha256_hex(identifier, strlen(identifier), dst + 1);
 }
 
-static bool is_hex_id(const char *s)
-{
-	return strlen(s) == HEX_ID && strspn(s, lower_hex) == HEX_ID;
-}
-
 bool idenc_is_run_id(const char *s)
 {
-	return strncmp(s, "run_", 4) == 0 && is_hex_id(s + 4);
+	return id_is_run(s);
 }
 
 bool idenc_is_session_id(const char *s)
 {
-	return is_hex_id(s);
+	return id_is_hex(s, ID_HEX_LEN);
 }
 
 bool idenc_is_tenant(const char *s)

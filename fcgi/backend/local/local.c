@@ -538,13 +538,15 @@ static void local_free(struct local *l)
 static bool any_alive(struct local *l)
 {
 	struct sandbox_list list = {0};
-	struct err e = ERR_INIT;
+	struct err ignored = ERR_INIT;
 	bool alive = false;
 	size_t i;
 
-	if (local_list(&l->base, &list, &e) < 0)
+	if (local_list(&l->base, &list, &ignored) < 0)
 		return true;
 	for (i = 0; i < list.n; i++) {
+		struct err e = ERR_INIT;
+
 		alive = alive || list.v[i].running;
 		if (!list.v[i].running &&
 		    cgroups_end(&l->cgroups, list.v[i].name, &e) < 0)
