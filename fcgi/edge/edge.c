@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcgiapp.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 
 enum {
 	STOP_GRACE_MS = 3000,
+	MALLOC_KEEPS = 1024 * 1024,
 	SPARE_DESCRIPTORS = 64, /* the store, the loop, what the master gave, messages */
 };
 
@@ -121,6 +123,16 @@ static void watch_process(struct process *p)
 	uv_signal_start(&p->interrupt, on_signal, SIGINT);
 }
 
+/*
+ * Large bodies go back to the system when they are done with: left to itself malloc
+ * learns from the first of them to keep as much for each thread.
+ */
+static void set_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
+	mallopt(M_TRIM_THRESHOLD, MALLOC_KEEPS);
+}
+
 /* Before a byte from outside: everything that needs rights, or can fail. */
 static int set_up(struct process *p, const struct conf *c, struct err *e)
 {
@@ -136,6 +148,7 @@ static int set_up(struct process *p, const struct conf *c, struct err *e)
 	    lockdown_user(c->edge_user, e) < 0)
 		return -1;
 	set_signals();
+	set_memory();
 	if (FCGX_Init() != 0)
 		return err_set(e, ERR_SYSTEM, "libfcgi does not start");
 	if (mcp_server_new(c, &edge->mcp, e) < 0 ||

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "edge/touch.h"
 
-#include <malloc.h>
 #include <stdlib.h>
 
 #include "base/auto.h"
@@ -33,8 +32,6 @@ static void on_timer(uv_timer_t *timer)
 	struct err e = ERR_INIT;
 	json_t *body;
 
-	/* What a burst of large requests took goes back; nothing else would do it. */
-	malloc_trim(0);
 	/* While the runner is away the sessions are collected further. */
 	if (t->is_asking)
 		return;
