@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "mcp/run_tool.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/mem.h"
+#include "base/sha256.h"
 #include "mcp/content.h"
 #include "mcp/failure.h"
 #include "mcp/modern.h"
@@ -16,7 +19,7 @@
 #include "wire/denylist.h"
 #include "wire/runspec.h"
 
-enum { WORDS_MAX = 256 * 1024 };
+enum { WORDS_MAX = 256 * 1024, KEY_MAX = 256 };
 
 int run_tool_check(struct mcp_call *c, struct err *e)
 {
@@ -30,6 +33,32 @@ int run_tool_check(struct mcp_call *c, struct err *e)
 	c->run_is_ours = true;
 	c->await = spec.await_completion;
 	c->await_timeout_ms = spec.await_timeout_ms;
+	return 0;
+}
+
+int run_tool_name(struct mcp_call *c, const struct mcp_reads *r, struct err *e)
+{
+	const json_t *given =
+		json_object_get(json_object_get(c->msg.params, "_meta"), RUN_TOOL_KEY);
+	const char *text = json_string_value(given);
+	char secret[MCP_KEY_SIZE], hash[SHA256_HEX_LEN + 1];
+	AUTO_BUF b = BUF_INIT(SIZE_MAX);
+	AUTO_FREE char *args = NULL;
+
+	if (!given)
+		return 0;
+	if (!text || !*text || json_string_length(given) > KEY_MAX)
+		return err_set(e, ERR_INVALID,
+			       "_meta[\"" RUN_TOOL_KEY "\"] must be a string of 1 to %d "
+			       "bytes",
+			       KEY_MAX);
+	if (r->key(r->arg, secret, e) < 0)
+		return -1;
+	args = json_dumps(c->args, JSON_COMPACT | JSON_SORT_KEYS);
+	buf_printf(&b, "run\n%s\n%s\n", c->tenant, text);
+	buf_puts(&b, args ? args : "");
+	sha256_hmac_hex(secret, strlen(secret), b.p, b.len, hash);
+	snprintf(c->run_id, sizeof(c->run_id), "run_%.*s", ID_HEX_LEN, hash);
 	return 0;
 }
 

@@ -13,6 +13,15 @@ void run_tool_fill(const struct mcp_call *c, json_t *message);
 enum mcp_next run_tool_accepted(struct mcp_call *c, const struct mcp_reads *r,
 				const json_t *ok);
 
+/*
+ * A program that may have to send its call again gives it a key of its own
+ * (params._meta[RUN_TOOL_KEY]): the run's id follows from the key and the arguments,
+ * and the runner takes a run_id that it knows as that run. Nothing is kept for it
+ * beside the run. The id is no less secret: it is made with the instance's key.
+ */
+#define RUN_TOOL_KEY "mcp-sandboxd/idempotency-key"
+int run_tool_name(struct mcp_call *c, const struct mcp_reads *r, struct err *e);
+
 /* Waits on for c->run_id, asked for by an earlier request: mcp_get(). */
 enum mcp_next run_tool_resume(struct mcp_call *c, const struct mcp_reads *r,
 			      int64_t left_ms);

@@ -246,7 +246,7 @@ enum mcp_next tool_call(struct mcp_call *c, const struct mcp_reads *r)
 		     json_is_object(json_object_get(c->msg.params, "task"));
 	if (c->as_task && !c->tool->may_be_task)
 		return call_error(c, RPC_NO_METHOD, "%s cannot be a task", name);
-	if (c->tool->check(c, &e) < 0)
+	if (c->tool->check(c, &e) < 0 || (c->run_is_ours && run_tool_name(c, r, &e) < 0))
 		return refused(c, &e);
 	if (c->tool->begin)
 		return c->tool->begin(c, r);

@@ -71,6 +71,23 @@ test("a run is followed by get_run: its state, its output from an offset, its en
 	await bad("get_run", { run_id: "x" }, /32 hex digits/);
 });
 
+test("a call that is sent again with its key is the same run, also after a restart of the server", async () => {
+	const call = (key, n = 1) => client.callTool({
+		name: "run_sandbox", _meta: { "mcp-sandboxd/idempotency-key": key },
+		arguments: { identifier: "t", commands: [{ shell: `echo x >>/workspace/times; wc -l </workspace/times; true ${n}` }], options: { await_completion: true } },
+	});
+	const told = (r) => [r.structuredContent.run_id, r.structuredContent.final.commands[0].stdout];
+	const first = told(await call("k1"));
+	assert.equal(first[1], "1\n");
+	assert.deepEqual(told(await call("k1")), first);
+	await server.restart();
+	assert.deepEqual(told(await call("k1")), first);
+	assert.equal(told(await call("k2"))[1], "2\n");
+	assert.equal(told(await call("k1", 2))[1], "3\n", "other arguments are another run");
+	const both = await Promise.all([call("k3"), call("k3"), call("k3")]);
+	assert.equal(new Set(both.map((r) => told(r).join())).size, 1);
+});
+
 test("a run is ended by cancel_run", async () => {
 	const { run_id } = await run(client, "t", ["sleep 100"], { await_completion: false });
 	await until("start", 20000, async () => (await server.run_status(run_id)).state === "running");

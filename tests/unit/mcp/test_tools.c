@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "fake.h"
 #include "schema.h"
 
@@ -518,6 +519,45 @@ static void the_members_of_a_batch_take_their_turns(void **state)
 	mcp_call_free(c);
 }
 
+/* The run's id of a call with that _meta; NULL: it is refused, with isError. */
+static char *run_id_of(const char *meta, const char *more)
+{
+	AUTO_FREE char *body = xasprintf(
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+		"\"name\":\"run_sandbox\",\"_meta\":{%s},\"arguments\":{%s"
+		"\"identifier\":\"k\",\"commands\":[{\"shell\":\"true\"}]}}}",
+		meta, more);
+	struct mcp_call *c = NULL;
+	char *id = NULL;
+
+	if (post(body, &c) == MCP_SEND)
+		id = xstrdup(str_at(mcp_call_message(c).body, "run_id"));
+	else
+		json_decref(result_of(c, "run_sandbox", true));
+	mcp_call_free(c);
+	return id;
+}
+
+#define KEY(text) "\"mcp-sandboxd/idempotency-key\":" text
+
+static void the_same_key_and_arguments_are_the_same_run(void **state)
+{
+	AUTO_FREE char *a = run_id_of(KEY("\"a\""), "");
+	AUTO_FREE char *again = run_id_of(KEY("\"a\",\"other\":1"), "");
+	AUTO_FREE char *b = run_id_of(KEY("\"b\""), "");
+	AUTO_FREE char *args = run_id_of(KEY("\"a\""), "\"options\":{},");
+	AUTO_FREE char *none = run_id_of("", ""), *none2 = run_id_of("", "");
+
+	(void)state;
+	assert_true(id_is_run(a));
+	assert_string_equal(a, again);
+	assert_string_not_equal(a, b);
+	assert_string_not_equal(a, args);
+	assert_string_not_equal(none, none2);
+	assert_null(run_id_of(KEY("\"\""), ""));
+	assert_null(run_id_of(KEY("7"), ""));
+}
+
 /* Its client waits for all of them as for one. */
 static void the_awaits_of_a_batch_share_one_wait(void **state)
 {
@@ -738,6 +778,7 @@ int main(void)
 		TEST(delete_says_whether_there_was_one),
 		TEST(restart_shows_the_fresh_sandbox),
 		TEST(the_members_of_a_batch_take_their_turns),
+		TEST(the_same_key_and_arguments_are_the_same_run),
 		TEST(the_awaits_of_a_batch_share_one_wait),
 		TEST(get_run_tells_a_run_or_a_part_of_its_output),
 		TEST(get_run_waits_for_what_goes_on),
