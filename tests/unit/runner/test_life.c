@@ -230,6 +230,9 @@ static void what_was_agreed_to_for_one_sandbox_ends_no_other(void **state)
 	char id[ID_RUN_LEN + 1];
 	int64_t was;
 
+	/* Before the backend is ready, a delete is refused for that. */
+	rig_run(t, id, "{'identifier':'other','commands':[{'shell':'true'}]}");
+	rig_wait(t, id);
 	/* It was agreed to when there was none: nothing is lost. */
 	json_decref(rig_ask(t, MSG_DELETE, only(0)));
 	for (size_t i = 0; i < 2; i++) {
