@@ -91,28 +91,50 @@ static inline void rig_start(struct rig *t)
 	}
 }
 
-/* Agents are in process groups and name spaces of their own: nothing ends them with us.
+/* Whether a process sees a mount with that text in its line. */
+static inline bool rig_has_mounted(const char *pid, const char *text)
+{
+	AUTO_FREE char *path = xasprintf("/proc/%s/mountinfo", pid);
+	FILE *f = fopen(path, "re");
+	char line[4096];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, text) != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/*
+ * Agents are in process groups and name spaces of their own, so nothing ends them with
+ * us, and of one whose runner was killed nobody need know: they are found by their root.
  */
 static inline void rig_kill_agents(const char *dir)
 {
-	char path[600], line[32];
+	AUTO_FREE char *text = xasprintf("%s/fake/", strrchr(dir, '/'));
 	struct dirent *de;
-	DIR *d;
+	DIR *d = opendir("/proc");
 
-	snprintf(path, sizeof(path), "%s/fake", dir);
-	d = opendir(path);
-	while (d && (de = readdir(d))) {
-		FILE *f;
-
-		snprintf(path, sizeof(path), "%s/fake/%s/pid", dir, de->d_name);
-		f = fopen(path, "re");
-		if (f && fgets(line, sizeof(line), f) && strtol(line, NULL, 10) > 1)
-			kill((pid_t)strtol(line, NULL, 10), SIGKILL);
-		if (f)
-			fclose(f);
-	}
+	while (d && (de = readdir(d)))
+		if (strtol(de->d_name, NULL, 10) > 1 && rig_has_mounted(de->d_name, text))
+			kill((pid_t)strtol(de->d_name, NULL, 10), SIGKILL);
 	if (d)
 		closedir(d);
+}
+
+/* The agents that their runners have left to us. */
+static inline void rig_kill_orphans(const struct rig *t)
+{
+	AUTO_FREE char *path = xasprintf("/proc/self/task/%d/children", (int)getpid());
+	FILE *f = fopen(path, "re");
+	int pid;
+
+	while (f && fscanf(f, "%d", &pid) == 1)
+		if (pid != t->heir)
+			kill(pid, SIGKILL);
+	if (f)
+		fclose(f);
 }
 
 /* Waits beside a test for its end; one that was killed has left agents and files. */
@@ -169,59 +191,6 @@ static inline const char *rig_agent(void)
 	return path;
 }
 
-static inline int rig_setup(void **state)
-{
-	struct rig *t = xcalloc(1, sizeof(*t));
-	struct store_migrate_opts o = {.group = (gid_t)-1, .synchronous = "NORMAL"};
-	struct err e = ERR_INIT;
-
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	fake_create_delay_ms = fake_oom_delay_ms = 0;
-	fake_create_fails = fake_open_fails = fake_create_words = NULL;
-	fake_create_gate = NULL;
-	fake_open_delay_ms = fake_remove_delay_ms = 0;
-	fake_list_outdated = false;
-	test_folder(t->dir, sizeof(t->dir), "rig");
-	rig_make_heir(t);
-	snprintf(t->db, sizeof(t->db), "%s/db/x.sqlite", t->dir);
-	setenv("DATA_DIR", t->dir, 1);
-	assert_int_equal(0, conf_load(NULL, &t->conf, &e));
-	t->conf.kill_grace_ms = 300;
-	t->conf.reaper_interval_ms = 200;
-	if (rig_tune)
-		rig_tune(&t->conf);
-	assert_int_equal(0, store_migrate(t->db, &o, &e));
-	assert_int_equal(0,
-			 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, t->pair));
-	t->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	fake_agent_path = rig_agent();
-	*state = t;
-	rig_start(t);
-	return 0;
-}
-
-static inline int rig_teardown(void **state)
-{
-	struct rig *t = *state;
-	struct err e = ERR_INIT;
-	int status = rig_end(t, SIGTERM);
-
-	rig_kill_agents(t->dir); /* of a test that failed */
-	store_reader_close(t->reader);
-	close(t->pair[0]);
-	close(t->pair[1]);
-	close(t->bell);
-	conf_release(&t->conf);
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		continue;
-	if (!getenv("RIG_KEEP")) /* the log, when a test fails */
-		io_rmtree(t->dir, &e);
-	rig_end_heir(t);
-	free(t);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	return 0;
-}
-
 /* Until cond holds, for what no event announces; fails the test at last. */
 #define RIG_UNTIL(cond)                                                                  \
 	do {                                                                             \
@@ -273,6 +242,16 @@ static inline json_t *rig_ask(struct rig *t, enum edgemsg_type type, json_t *bod
 			    json_string_value(json_object_get(answer, "message")));
 	assert_int_equal(MSG_OK, got);
 	return answer;
+}
+
+/* What the status says of that part. */
+static inline bool rig_is_ok(struct rig *t, const char *what)
+{
+	json_t *answer = rig_ask(t, MSG_STATUS, json_object());
+	bool ok = json_is_true(json_object_get(json_object_get(answer, what), "ok"));
+
+	json_decref(answer);
+	return ok;
 }
 
 /* args: JSON text with ' for ". Answers with what is to be waited for. */
@@ -412,6 +391,62 @@ static inline void rig_check_recreated(struct rig *t, const char *run_id,
 		assert_non_null(strstr(l.v[0].data, words));
 	else
 		assert_null(strstr(l.v[0].data, "recreated"));
+}
+
+/* ---- a test's begin and end */
+
+static inline int rig_setup(void **state)
+{
+	struct rig *t = xcalloc(1, sizeof(*t));
+	struct store_migrate_opts o = {.group = (gid_t)-1, .synchronous = "NORMAL"};
+	struct err e = ERR_INIT;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	fake_create_delay_ms = fake_oom_delay_ms = 0;
+	fake_create_fails = fake_open_fails = fake_create_words = NULL;
+	fake_create_gate = NULL;
+	fake_open_delay_ms = fake_remove_delay_ms = 0;
+	fake_list_outdated = false;
+	test_folder(t->dir, sizeof(t->dir), "rig");
+	rig_make_heir(t);
+	snprintf(t->db, sizeof(t->db), "%s/db/x.sqlite", t->dir);
+	setenv("DATA_DIR", t->dir, 1);
+	assert_int_equal(0, conf_load(NULL, &t->conf, &e));
+	t->conf.kill_grace_ms = 300;
+	t->conf.reaper_interval_ms = 200;
+	if (rig_tune)
+		rig_tune(&t->conf);
+	assert_int_equal(0, store_migrate(t->db, &o, &e));
+	assert_int_equal(0,
+			 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, t->pair));
+	t->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fake_agent_path = rig_agent();
+	*state = t;
+	rig_start(t);
+	RIG_UNTIL(rig_is_ok(t, "backend"));
+	return 0;
+}
+
+static inline int rig_teardown(void **state)
+{
+	struct rig *t = *state;
+	struct err e = ERR_INIT;
+	int status = rig_end(t, SIGTERM);
+
+	rig_kill_orphans(t);
+	store_reader_close(t->reader);
+	close(t->pair[0]);
+	close(t->pair[1]);
+	close(t->bell);
+	conf_release(&t->conf);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		continue;
+	if (!getenv("RIG_KEEP")) /* the log, when a test fails */
+		io_rmtree(t->dir, &e);
+	rig_end_heir(t);
+	free(t);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return 0;
 }
 
 #endif

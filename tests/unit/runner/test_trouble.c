@@ -38,19 +38,10 @@ static void admin(struct rig *t, const char *sql)
 	sqlite3_close(db);
 }
 
-static bool is_ok(struct rig *t, const char *what)
-{
-	json_t *answer = rig_ask(t, MSG_STATUS, json_object());
-	bool ok = json_is_true(json_object_get(json_object_get(answer, what), "ok"));
-
-	json_decref(answer);
-	return ok;
-}
-
 /* Until the status says so, looked at once in a while. */
 static void wait_until(struct rig *t, const char *what, bool ok)
 {
-	RIG_UNTIL(is_ok(t, what) == ok);
+	RIG_UNTIL(rig_is_ok(t, what) == ok);
 }
 
 /* MSG_OK or MSG_ERR: it may be refused. */
@@ -80,7 +71,7 @@ static void a_delete_that_waits_for_a_backend_that_fails_kills_nobody(void **sta
 	rig_start(t);
 	rig_run(t, id, TRUE);
 	assert_int_equal(STORE_RUN_FAILED, rig_wait(t, id));
-	assert_false(is_ok(t, "backend"));
+	assert_false(rig_is_ok(t, "backend"));
 	assert_int_equal(0, waitpid(t->runner, NULL, WNOHANG));
 }
 
@@ -121,7 +112,7 @@ static void a_full_disk_is_said_until_it_is_over(void **state)
 	assert_int_equal(MSG_ERR, try_run(t, id));
 	wait_until(t, "store", false);
 	for (until = clock_mono_ms() + 3000; clock_mono_ms() < until; poll(NULL, 0, 50))
-		assert_false(is_ok(t, "store"));
+		assert_false(rig_is_ok(t, "store"));
 	limit_files(t, RLIM_INFINITY);
 	wait_until(t, "store", true);
 	RIG_UNTIL(try_run(t, id) == MSG_OK);
