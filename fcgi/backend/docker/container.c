@@ -33,6 +33,7 @@ int container_parse(const json_t *root, struct container *ret, struct err *e)
 	const json_t *labels = json_object_get(json_object_get(root, "Config"), "Labels");
 	const char *id = json_get_string(root, "Id");
 	const char *error = json_get_string(state, "Error");
+	const json_t *code = json_object_get(state, "ExitCode");
 	json_int_t pid = json_integer_value(json_object_get(state, "Pid"));
 
 	if (!id || !*id || strlen(id) > ID_MAX || !json_is_object(state)) {
@@ -48,7 +49,7 @@ int container_parse(const json_t *root, struct container *ret, struct err *e)
 		.running = json_is_true(json_object_get(state, "Running")),
 		.paused = json_is_true(json_object_get(state, "Paused")),
 		.pid = pid > 0 && pid <= INT32_MAX ? (int)pid : 0,
-		.exit_code = (int)json_integer_value(json_object_get(state, "ExitCode")),
+		.exit_code = json_is_integer(code) ? (int)json_integer_value(code) : -1,
 		.error = xstrdup(error ? error : ""),
 		.limits = limits_parse(json_object_get(root, "HostConfig")),
 	};

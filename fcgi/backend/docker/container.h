@@ -13,9 +13,9 @@ struct container {
 	char *id;
 	char *instance, *fingerprint, *image; /* of its labels; "" when absent */
 	bool running, paused;
-	int pid; /* of PID 1 as the engine's host sees it; 0: none */
-	int exit_code;
-	char *error; /* why its last start failed; "" */
+	int pid;       /* of PID 1 as the engine's host sees it; 0: none */
+	int exit_code; /* -1: the engine does not know; one that did not begin has none */
+	char *error;   /* why its last start failed; "" */
 	struct limits limits;
 };
 void container_release(struct container *c);

@@ -118,6 +118,16 @@ static int bring_up(struct docker *d, const struct sandbox_spec *spec, bool *ret
 	return c.running ? 0 : container_start(d, spec->name, e);
 }
 
+static void ended_at_once(const struct container *c, struct err *e)
+{
+	char code[32] = "an exit code that is not known";
+
+	if (c->exit_code >= 0)
+		snprintf(code, sizeof(code), "exit code %d", c->exit_code);
+	err_set(e, ERR_BACKEND, "the sandbox's first process ended at once with %s%s%s",
+		code, *c->error ? ": " : "", c->error);
+}
+
 static int docker_create(struct backend *b, const struct sandbox_spec *spec,
 			 struct sandbox_info *ret, struct err *e)
 {
@@ -128,9 +138,7 @@ static int docker_create(struct backend *b, const struct sandbox_spec *spec,
 	if (bring_up(d, spec, &is_new, e) < 0 || container_find(d, spec->name, &c, e) < 0)
 		return err_wrap(e, "start the sandbox");
 	if (!c.running) {
-		err_set(e, ERR_BACKEND,
-			"the sandbox's first process ended at once with exit code %d%s%s",
-			c.exit_code, *c.error ? ": " : "", c.error);
+		ended_at_once(&c, e);
 		return err_wrap(e, "start the sandbox");
 	}
 	*ret = (struct sandbox_info){.running = true, .fresh = is_new};

@@ -179,6 +179,37 @@ static void a_timeout_is_not_early_by_a_millisecond(void **state)
 	result_free(&r);
 }
 
+/* The pid namespace gives the next process that number, if the kernel lets it. */
+static void let_the_next_pid_be(long pid)
+{
+	char script[128];
+	struct result r;
+
+	snprintf(script, sizeof(script), "echo %ld >/proc/sys/kernel/ns_last_pid",
+		 pid - 1);
+	r = run_sh(script);
+	result_free(&r);
+}
+
+static void the_limit_of_one_that_ended_is_not_that_of_the_next_with_its_pid(void **state)
+{
+	const char *quick[] = {"sh", "-c", "echo $$", NULL};
+	const char *next[] = {"sh", "-c", "echo $$; sleep 1.5", NULL};
+	struct result first =
+		run(&(struct command_spec){.argv = quick, .timeout_ms = 1000});
+	struct result second;
+
+	(void)state;
+	assert_exited(&first, 0);
+	let_the_next_pid_be(strtol(first.out[0], NULL, 10));
+	second = run(&(struct command_spec){.argv = next});
+	if (strcmp(first.out[0], second.out[0]) != 0)
+		skip(); /* no such file, or not ours to write */
+	assert_exited(&second, 0);
+	result_free(&first);
+	result_free(&second);
+}
+
 static void who_ignores_term_is_killed_after_the_grace(void **state)
 {
 	const char *argv[] = {"sh", "-c",
@@ -495,6 +526,8 @@ int main(void)
 		cmocka_unit_test(for_memory_a_command_is_killed_before_the_agent),
 		cmocka_unit_test(another_user_has_its_groups_and_nothing_more),
 		cmocka_unit_test(a_timeout_is_not_early_by_a_millisecond),
+		cmocka_unit_test(
+			the_limit_of_one_that_ended_is_not_that_of_the_next_with_its_pid),
 		cmocka_unit_test(who_ignores_term_is_killed_after_the_grace),
 		cmocka_unit_test(cancel_reaches_who_fled_by_setsid_and_double_fork),
 		cmocka_unit_test(what_is_left_in_the_background_lives_on),

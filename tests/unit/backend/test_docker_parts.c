@@ -229,6 +229,27 @@ static void a_description_of_a_container_is_read(void **state)
 	assert_int_equal(c.pid, 7);
 }
 
+/* Looked at before its process began, or after the engine lost it. */
+static void no_exit_code_is_not_the_exit_code_0(void **state)
+{
+	static const char *const states[] = {"{\"Running\":false,\"ExitCode\":null}",
+					     "{\"Running\":null}", "{}",
+					     "{\"Running\":false,\"ExitCode\":\"0\"}"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+		AUTO_FREE char *text =
+			xasprintf("{\"Id\":\"a\",\"State\":%s}", states[i]);
+		AUTO_JSON *v = parsed(text);
+		AUTO_CONTAINER c = {0};
+		struct err e = ERR_INIT;
+
+		assert_int_equal(container_parse(v, &c, &e), 0);
+		assert_false(c.running);
+		assert_int_equal(c.exit_code, -1);
+	}
+}
+
 static void a_description_that_is_none_is_refused_not_believed(void **state)
 {
 	static const char *const bad[] = {"[]",
@@ -583,6 +604,7 @@ int main(void)
 		cmocka_unit_test(the_api_version_is_agreed_upon),
 		cmocka_unit_test(a_refusal_keeps_the_engines_words),
 		cmocka_unit_test(a_description_of_a_container_is_read),
+		cmocka_unit_test(no_exit_code_is_not_the_exit_code_0),
 		cmocka_unit_test(a_description_that_is_none_is_refused_not_believed),
 		cmocka_unit_test(a_list_has_only_what_can_be_ours),
 		cmocka_unit_test(only_other_limits_are_changed),
