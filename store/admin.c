@@ -16,7 +16,7 @@ static int data_version(struct store *s, int64_t *ret, struct err *e)
 static int cancel_requests(struct store *s, struct store_runs *ret, struct err *e)
 {
 	static const char sql[] = "SELECT " ROWS_RUN " FROM runs"
-				  " WHERE state IN ('queued', 'running')"
+				  " WHERE ended_at IS NULL"
 				  " AND cancel_requested = 1 ORDER BY created_at";
 	AUTO_STMT *st = tx_read(s, sql, e);
 

@@ -160,7 +160,7 @@ static int fill(struct store *s, struct store_run *run, struct store_arena *mem,
 static int unfinished(struct store *s, struct store_runs *ret, struct err *e)
 {
 	static const char sql[] = "SELECT " ROWS_RUN " FROM runs"
-				  " WHERE state IN ('queued', 'running')"
+				  " WHERE ended_at IS NULL"
 				  " ORDER BY created_at, rowid";
 	AUTO_STORE_RUNS l = {0};
 	AUTO_STMT *st = tx_read(s, sql, e);

@@ -223,8 +223,68 @@ static const char *const step_6[] = {
 
 	NULL,
 };
+
+/*
+ * What a run costs: a command is found by its run and index in one look and lies in
+ * one page, not two; and a run that ended at once was in and out of three places of
+ * an index of states, of which only the unfinished were ever asked for.
+ */
+static const char *const step_7[] = {
+	"DROP VIEW IF EXISTS v_runs; DROP VIEW IF EXISTS v_commands;\n" /* they are made anew */
+	"DELETE FROM meta WHERE key = 'views_sha256';\n",
+	"CREATE TABLE commands_new (\n"
+	"  run_id           TEXT NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,\n"
+	"  command_index    INTEGER NOT NULL,      -- 0, 1, 2, ...\n"
+	"  status           TEXT NOT NULL CHECK (status IN ('queued', 'running',\n"
+	"    'completed', 'failed', 'timed_out', 'canceled', 'lost')),\n"
+	"               -- clients see running as queued, canceled and lost as failed\n"
+	"  exit_code        INTEGER,\n"
+	"  signal           INTEGER,\n"
+	"  reason           TEXT,                  -- a sentence, when it did not just end\n"
+	"  oom              INTEGER CHECK (oom IN (0, 1)), -- NULL: unknown\n"
+	"  started_at       INTEGER,\n"
+	"  ended_at         INTEGER,\n"
+	"  timeout_ms       INTEGER NOT NULL,\n"
+	"  allow_failure    INTEGER NOT NULL CHECK (allow_failure IN (0, 1)),\n"
+	"  background       INTEGER NOT NULL DEFAULT 0\n"
+	"    CHECK (background IN (0, 1)),         -- 1: goes on as a run of its own\n"
+	"  stdout_bytes     INTEGER NOT NULL DEFAULT 0,  -- all it wrote\n"
+	"  stderr_bytes     INTEGER NOT NULL DEFAULT 0,\n"
+	"  stdout_stored    INTEGER NOT NULL DEFAULT 0,  -- the first so many are kept\n"
+	"  stderr_stored    INTEGER NOT NULL DEFAULT 0,\n"
+	"  stdout_truncated INTEGER NOT NULL DEFAULT 0 CHECK (stdout_truncated IN (0, 1)),\n"
+	"  stderr_truncated INTEGER NOT NULL DEFAULT 0 CHECK (stderr_truncated IN (0, 1)),\n"
+	"  background_left  INTEGER NOT NULL DEFAULT 0,  -- processes that live on\n"
+	"  cpu_ms           INTEGER,\n"
+	"  max_rss_kb       INTEGER,\n"
+	"  shell            TEXT,                  -- this one, run by bash -lc,\n"
+	"  argv             TEXT,                  -- or this one, a JSON array\n"
+	"  cwd              TEXT,\n"
+	"  env              TEXT,                  -- a JSON object\n"
+	"  stdin            TEXT,\n"
+	"  PRIMARY KEY (run_id, command_index),\n"
+	"  CHECK ((shell IS NULL) <> (argv IS NULL))\n"
+	") STRICT, WITHOUT ROWID;\n",
+
+	"INSERT INTO commands_new(run_id, command_index, status, exit_code, signal, reason,\n"
+	"  oom, started_at, ended_at, timeout_ms, allow_failure, background, stdout_bytes,\n"
+	"  stderr_bytes, stdout_stored, stderr_stored, stdout_truncated, stderr_truncated,\n"
+	"  background_left, cpu_ms, max_rss_kb, shell, argv, cwd, env, stdin)\n"
+	"  SELECT run_id, command_index, status, exit_code, signal, reason, oom, started_at,\n"
+	"  ended_at, timeout_ms, allow_failure, background, stdout_bytes, stderr_bytes,\n"
+	"  stdout_stored, stderr_stored, stdout_truncated, stderr_truncated,\n"
+	"  background_left, cpu_ms, max_rss_kb, shell, argv, cwd, env, stdin\n"
+	"  FROM commands ORDER BY run_id, command_index;\n"
+	"DROP TABLE commands;\n"
+	"ALTER TABLE commands_new RENAME TO commands;\n",
+
+	"DROP INDEX runs_by_state;\n"
+	"CREATE INDEX runs_unfinished ON runs(created_at) WHERE ended_at IS NULL;\n",
+
+	NULL,
+};
 /* clang-format on */
 
-const char *const *const schema_steps[] = {step_1, step_2, step_3,
-					   step_4, step_5, step_6};
+const char *const *const schema_steps[] = {step_1, step_2, step_3, step_4,
+					   step_5, step_6, step_7};
 const int schema_step_count = (int)(sizeof schema_steps / sizeof *schema_steps);

@@ -141,6 +141,17 @@ static inline int64_t rig_sql(struct rig *g, const char *sql)
 	return value;
 }
 
+/* All the statements of sql, as another program. */
+static inline void rig_script(struct rig *g, const char *sql)
+{
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(g->path, &db), SQLITE_OK);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
 static inline void rig_run_of(struct rig *g, const char *id, const char *identifier,
 			      int64_t created_at)
 {

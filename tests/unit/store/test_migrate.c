@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include "store/schema.h"
+
 static int folder_only(void **state)
 {
 	struct rig *g = malloc(sizeof *g);
@@ -128,6 +130,65 @@ static void a_file_that_is_no_database_is_refused_in_words(void **state)
 	assert_non_null(strstr(err.msg, "not an SQLite database"));
 }
 
+/* As a program left it that knew the first six steps only. */
+static void make_version_6(struct rig *g)
+{
+	char folder[80], end[128];
+
+	snprintf(folder, sizeof folder, "%s/db", g->folder);
+	OK(io_mkdirs(folder, 0755, &err));
+	rig_script(g, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL");
+	for (int i = 0; i < 6; i++)
+		for (const char *const *text = schema_steps[i]; *text; text++)
+			rig_script(g, *text);
+	for (const char *const *text = schema_views; *text; text++)
+		rig_script(g, *text);
+	snprintf(end, sizeof end, "PRAGMA application_id=%d; PRAGMA user_version=6",
+		 SCHEMA_APPLICATION_ID);
+	rig_script(g, end);
+}
+
+static void the_commands_of_an_older_store_are_kept(void **state)
+{
+	struct rig *g = *state;
+	AUTO_STORE_RUN run = {0};
+
+	make_version_6(g);
+	rig_script(
+		g,
+		"INSERT INTO runs(run_id, tenant, identifier, state, created_at,"
+		" as_user, continue_on_error, lock_sandbox, ttl_s) VALUES"
+		" ('r', 'default', 'chat', 'running', 1, 'sandbox', 0, 0, 60);"
+		"INSERT INTO commands(run_id, command_index, status, exit_code, reason,"
+		" started_at, timeout_ms, allow_failure, stdout_bytes, shell, argv, env,"
+		" stdin, background) VALUES"
+		" ('r', 0, 'failed', 3, 'why', 5, 7, 1, 9, 'make', NULL, '{}', 'in', 0),"
+		" ('r', 1, 'running', NULL, NULL, 6, 8, 0, 0, NULL, '[]', '{}', NULL, "
+		"1)");
+	rig_migrate(g);
+	rig_open(g);
+	OK(store_read_run(g->r, T, "r", &run, &err));
+	assert_int_equal(run.ncommands, 2);
+	assert_int_equal(run.commands[0].status, STORE_COMMAND_FAILED);
+	assert_int_equal(run.commands[0].exit_code, 3);
+	assert_string_equal(run.commands[0].reason, "why");
+	assert_int_equal(run.commands[0].started_at, 5);
+	assert_int_equal(run.commands[0].timeout_ms, 7);
+	assert_true(run.commands[0].allow_failure);
+	assert_int_equal(run.commands[0].bytes[STORE_STDOUT], 9);
+	assert_string_equal(run.commands[0].shell, "make");
+	assert_string_equal(run.commands[0].stdin_text, "in");
+	assert_string_equal(run.commands[1].argv_json, "[]");
+	assert_int_equal(run.commands[1].status, STORE_COMMAND_RUNNING);
+	assert_true(run.commands[1].background);
+	assert_int_equal(rig_sql(g, "SELECT count(*) FROM v_commands"), 2);
+	assert_int_equal(rig_sql(g, "SELECT commands FROM v_runs"), 2);
+	AUTO_STORE_RUNS l = {0};
+	OK(store_runs_unfinished(g->s, &l, &err));
+	assert_int_equal(l.n, 1);
+	rig_close(g);
+}
+
 static void changed_views_are_made_anew(void **state)
 {
 	struct rig *g = *state;
@@ -161,6 +222,7 @@ int main(void)
 		MIGRATE_TEST(a_store_that_was_not_migrated_is_refused),
 		MIGRATE_TEST(the_database_of_another_program_is_left_alone),
 		MIGRATE_TEST(a_file_that_is_no_database_is_refused_in_words),
+		MIGRATE_TEST(the_commands_of_an_older_store_are_kept),
 		MIGRATE_TEST(changed_views_are_made_anew),
 		MIGRATE_TEST(a_missing_database_is_said),
 	};
