@@ -2,6 +2,7 @@
 #include "store/db.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,13 +129,24 @@ static int check_writable(struct db *d, enum db_mode mode, struct err *e)
 	return 0;
 }
 
+/* Nobody asks how much memory SQLite has; counting it takes a lock of the process. */
+static void count_no_memory(void)
+{
+	/* Refused when SQLite is in use already, by a test: then it counts. */
+	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 int db_open(const char *path, enum db_mode mode, int busy_ms, struct db *ret,
 	    struct err *e)
 {
 	int flags = mode == DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct db d = {0};
-	int rc = sqlite3_open_v2(path, &d.c, flags | SQLITE_OPEN_NOMUTEX,
-				 mode == DB_READ ? NULL : walbatch_vfs());
+	int rc;
+
+	pthread_once(&once, count_no_memory);
+	rc = sqlite3_open_v2(path, &d.c, flags | SQLITE_OPEN_NOMUTEX,
+			     mode == DB_READ ? NULL : walbatch_vfs());
 
 	if ((rc != SQLITE_OK && db_fail(&d, path, e) < 0) ||
 	    check_writable(&d, mode, e) < 0 || configure(&d, mode, busy_ms, e) < 0) {
