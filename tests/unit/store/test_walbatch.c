@@ -97,14 +97,15 @@ static int64_t after_a_crash(struct box *b, const char *sql)
 /* Calls that wrote, of this thread. */
 static int64_t writes(void)
 {
+	static const char key[] = "syscw: ";
 	char line[128];
-	long long n = -1;
+	int64_t n = -1;
 	FILE *f = fopen("/proc/thread-self/io", "re");
 
 	assert_non_null(f);
 	while (fgets(line, sizeof line, f))
-		if (sscanf(line, "syscw: %lld", &n) == 1)
-			break;
+		if (strncmp(line, key, sizeof key - 1) == 0)
+			n = strtoll(line + sizeof key - 1, NULL, 10);
 	fclose(f);
 	assert_true(n >= 0);
 	return n;
