@@ -13,7 +13,7 @@ import net from "node:net";
 import path from "node:path";
 import tls from "node:tls";
 import { fileURLToPath } from "node:url";
-import { until } from "./rig.mjs";
+import { tryKill, until } from "./rig.mjs";
 import { asUser } from "./rootless.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -68,6 +68,7 @@ export class Engine {
 		engine.lock = spawn("flock", [path.join(engine.top, "lock"), "sh", "-c", "echo locked; exec cat"], { stdio: ["pipe", "pipe", "inherit"] });
 		await once(engine.lock.stdout, "data");
 		try {
+			await engine.clear();
 			await engine.up();
 			await checkLeft(engine).catch(() => {}); // of a test that was killed
 		} catch (error) {
@@ -85,18 +86,47 @@ export class Engine {
 		await until("containerd to end", 10000, () => !pid || !fs.existsSync(`/proc/${pid}`));
 	}
 
-	// Also after a kill(): the engine again, on the same folders.
+	// What a test that was killed has left on these data, whose lock we have: two would
+	// wait for each other.
+	async clear() {
+		const left = () => fs.readdirSync("/proc").filter((n) => /^\d+$/.test(n)).filter((pid) => {
+			try {
+				const argv = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+				return argv.includes("--data-root") && argv.includes(this.data);
+			} catch {
+				return false; // ended meanwhile
+			}
+		});
+		for (const pid of left()) for (const signal of ["SIGTERM", "SIGCONT"]) tryKill(Number(pid), signal);
+		await until("an engine that was left to end", 60000, () => left().length === 0);
+	}
+
+	// Also after a kill(): the engine again, on the same folders. It gives its containerd
+	// 15 seconds, which may be too few on a busy machine.
 	async up() {
+		for (let tries = 1; ; tries++) {
+			try {
+				return await this.tryUp();
+			} catch (error) {
+				if (tries === 5 || !/timeout waiting for containerd/.test(error.message)) throw error;
+				await this.containerdGone();
+			}
+		}
+	}
+
+	async tryUp() {
 		const log = path.join(this.run, "log");
 		const out = fs.openSync(log, "a");
 		const { file, args, env } = this.command();
-		this.child = spawn(file, args, { stdio: ["ignore", out, out], detached: true, env: { ...process.env, ...env } });
+		// It is in a session of its own, and ends with us all the same.
+		this.child = spawn("setpriv", ["--pdeathsig", "TERM", file, ...args], { stdio: ["ignore", out, out], detached: true, env: { ...process.env, ...env } });
 		fs.closeSync(out);
 		this.child.ended = once(this.child, "exit");
-		await until("the engine", 60000, async () => {
-			if (this.child.exitCode !== null) throw new Error(`the engine ended:\n${fs.readFileSync(log, "utf8").slice(-4000)}`);
+		await until("the engine", 180000, async () => {
+			if (this.child.exitCode !== null) return true;
 			return (await ask(this.socket, "GET", "/_ping")).status === 200;
 		});
+		if (this.child.exitCode !== null) throw new Error(`the engine ended:\n${fs.readFileSync(log, "utf8").slice(-4000)}`);
 	}
 
 	// The local backend has made it, or the suites before did.
