@@ -36,6 +36,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends docker.io iptab
 // This machine's root may lack capabilities, and the runtime refuses to start what asks
 // for all of them: here it asks for all that there are.
 class Privileged extends Engine {
+	firewall = true; // which keeps networks apart
+
 	command() {
 		this.more = ["--add-runtime", `there-are=${path.join(repo, "tests/e2e/runc-all-there-are")}`, "--default-runtime", "there-are"];
 		return super.command();
@@ -274,6 +276,14 @@ async function innerEngine(volume) {
 	return inner;
 }
 
+// An engine's host is what its sandboxes reach; anyone who reaches the server may use it.
+function notFromInside(engineName, serverName) {
+	const [{ IPAddress }] = Object.values(inspect(serverName).NetworkSettings.Networks);
+	const reached = `(exec 3<>/dev/tcp/${IPAddress}/8080) 2>/dev/null && echo reached`;
+	assert.match(String(execFileSync(...engine.within("bash", "-c", reached))), /reached/);
+	assert.equal(docker("exec", engineName, "bash", "-c", `timeout 3 bash -c '${reached}'; true`), "");
+}
+
 async function insideTold(inner) {
 	const c = await connect();
 	const r = await run(c, "inner", ["echo from inside; echo kept >/artifacts/a"]);
@@ -289,8 +299,10 @@ test("the compose file beside an engine in a container has the sandboxes in that
 		compose("compose.dind.yaml", "up", "-d", "engine");
 		const inner = await innerEngine("mcp-test_socket");
 		compose("compose.dind.yaml", "up", "-d", "--no-build");
-		await healthy(docker("ps", "--format", "{{.Names}}", "--filter", `ancestor=${image}`));
+		const [server, outer] = [image, dind].map((i) => docker("ps", "--format", "{{.Names}}", "--filter", `ancestor=${i}`));
+		await healthy(server);
 		await insideTold(inner);
+		notFromInside(outer, server);
 		compose("compose.dind.yaml", "restart", "-t", "60");
 		await until("readyz", 60000, async () => (await fetch(`${url}/readyz`)).ok);
 		await insideTold(inner);
@@ -324,6 +336,7 @@ test("make docker-run is the same in the foreground, until it is interrupted", a
 		const inner = { socket: path.join(inspect(`${name}-socket`).Mountpoint, "docker.sock") };
 		await until("readyz", 60000, async () => (await fetch(`${url}/readyz`)).ok);
 		await insideTold(inner);
+		notFromInside(`${name}-engine`, name);
 	} catch (error) {
 		error.message += `\n${words}`;
 		throw error;
