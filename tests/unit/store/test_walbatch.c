@@ -144,6 +144,18 @@ static void more_than_memory_holds_is_read_back_and_committed(void **state)
 	assert_int_equal(after_a_crash(b, sum), 2999 * 1001 + 1000);
 }
 
+static void a_commit_that_waits_for_the_disk_is_whole_too(void **state)
+{
+	struct box *b = *state;
+
+	run(b, "PRAGMA synchronous=FULL;" FILL("1", "20"));
+	assert_int_equal(after_a_crash(b, sum), 20 * 1001);
+	run(b, "BEGIN;" FILL("21", "3000") "UPDATE t SET x = x || 'y';");
+	assert_int_equal(after_a_crash(b, sum), 20 * 1001);
+	run(b, "COMMIT;" FILL("3001", "3001"));
+	assert_int_equal(after_a_crash(b, sum), 3000 * 1002 + 1001);
+}
+
 static void what_was_rolled_back_is_not_there(void **state)
 {
 	struct box *b = *state;
@@ -201,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOX_TEST(a_commit_is_one_write),
 		BOX_TEST(more_than_memory_holds_is_read_back_and_committed),
+		BOX_TEST(a_commit_that_waits_for_the_disk_is_whole_too),
 		BOX_TEST(what_was_rolled_back_is_not_there),
 		BOX_TEST(a_log_that_begins_anew_holds_what_follows),
 		BOX_TEST(a_write_that_fails_is_the_commits_error),
