@@ -180,7 +180,19 @@ test("changed limits reach a container that runs, and what runs in it goes on", 
 		assert.equal(r.final.state, "completed");
 		const { HostConfig, State } = await described(sandbox_name);
 		assert.equal(State.StartedAt, before.State.StartedAt);
-		assert.deepEqual([HostConfig.Memory, HostConfig.MemorySwap, HostConfig.NanoCpus, HostConfig.PidsLimit], [600 << 20, 600 << 20, 5e8, 100]);
+		const limits = (h) => [h.Memory, h.MemorySwap, h.NanoCpus, h.PidsLimit];
+		assert.deepEqual(limits(HostConfig), [600 << 20, 600 << 20, 5e8, 100]);
+		// What is taken away altogether.
+		fs.writeFileSync(path.join(other.dir, ".env"), "DEFAULT_MEMORY_MB=0\nDEFAULT_CPU_CORES=0\nDEFAULT_PIDS=0\n");
+		const next = other.pids().runner;
+		other.kill("master", "SIGHUP");
+		await until("another runner", 30000, () => ![0, next].includes(other.pids().runner));
+		await other.waitReady();
+		assert.equal((await run(user, "limits", ["kill -0 $(cat /workspace/pid)"])).final.state, "completed");
+		const { MemTotal, NCPU } = await api("GET", "/info");
+		const pids = limits((await described(sandbox_name)).HostConfig).pop();
+		assert.deepEqual(limits((await described(sandbox_name)).HostConfig), [MemTotal, MemTotal, NCPU * 1e9, pids]);
+		assert.ok(!(pids > 0));
 	} finally {
 		await user.callTool({ name: "delete_sandbox", arguments: { identifier: "limits" } });
 		await user.close();

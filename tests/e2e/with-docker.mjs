@@ -369,6 +369,7 @@ export async function checkLeft(engine) {
 	for (const c of all) await ask(engine.socket, "DELETE", `/containers/${c.Id}?force=1&v=1`);
 	const volumes = JSON.parse((await ask(engine.socket, "GET", "/volumes")).text).Volumes ?? [];
 	const left = all.filter((c) => c.State !== "exited").map((c) => `${c.Names[0]} ${c.State}`);
+	for (const v of volumes) await ask(engine.socket, "DELETE", `/volumes/${v.Name}?force=1`);
 	left.push(...volumes.map((v) => `volume ${v.Name}`));
 	if (left.length > 0) throw new Error(`left in the engine: ${left.join(", ")}`);
 }

@@ -49,5 +49,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	attach_exec_id(root);
 	network_listed(root, 0);
 	limits_unkept(root, &words);
+	limits_host(root);
 	return 0;
 }

@@ -101,7 +101,7 @@ static json_t *labels_of(const struct docker *d, const struct sandbox_spec *spec
 static void put_limits(json_t *host, const struct docker *d,
 		       const struct sandbox_spec *spec)
 {
-	struct limits l = limits_of(spec->cpu_cores, spec->memory_mb, spec->pids);
+	struct limits l = limits_make(spec->cpu_cores, spec->memory_mb, spec->pids);
 
 	limits_put(&l, host);
 	if (d->conf->disk_mb > 0) {

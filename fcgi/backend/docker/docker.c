@@ -156,9 +156,9 @@ static int docker_create(struct backend *b, const struct sandbox_spec *spec,
 static void fit_limits(struct docker *d, const char *name, const struct container *c)
 {
 	const struct conf *conf = d->conf;
-	struct limits want = limits_of(conf->default_cpu_cores, conf->default_memory_mb,
-				       conf->default_pids);
-	AUTO_JSON *body = limits_change(&c->limits, &want);
+	struct limits want = limits_make(conf->default_cpu_cores, conf->default_memory_mb,
+					 conf->default_pids);
+	AUTO_JSON *body = limits_change(&c->limits, &want, &d->host);
 	struct err e = ERR_INIT;
 
 	/* Podman's update came late, and it tells of limits in another way. */
@@ -349,7 +349,7 @@ static int check_disk(struct docker *d, struct err *e)
 }
 
 /* A rootless engine may have no control groups: it takes limits and keeps none. */
-static void say_unkept_limits(struct docker *d)
+static void learn_limits(struct docker *d)
 {
 	struct engine_call c = {.method = "GET", .path = "/info"};
 	AUTO_BUF words = BUF_INIT(256);
@@ -361,6 +361,7 @@ static void say_unkept_limits(struct docker *d)
 			   "the engine does not say which limits it keeps: %s", e.msg);
 		return;
 	}
+	d->host = limits_host(info);
 	limits_unkept(info, &words);
 	if (words.len > 0)
 		docker_say(d, BACKEND_NOBODY,
@@ -376,7 +377,7 @@ static int set_up(struct docker *d, struct err *e)
 	docker_say(d, BACKEND_NOBODY, "%s at %s, API %s, %s",
 		   d->engine.is_podman ? "Podman" : "Docker", d->engine.where,
 		   d->engine.api + 2, d->engine.arch);
-	say_unkept_limits(d);
+	learn_limits(d);
 	if ((!*d->conf->agent_path && check_arch(d, e) < 0) || network_open(d, e) < 0 ||
 	    set_policy(d, e) < 0 || image_ensure_present(d, e) < 0 ||
 	    check_disk(d, e) < 0)

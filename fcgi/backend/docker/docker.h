@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "backend/docker/engine.h"
+#include "backend/docker/limits.h"
 #include "net/pump.h"
 
 /*
@@ -39,6 +40,7 @@ struct docker {
 	struct buf agent;           /* the archive that is put into every container */
 	pthread_mutex_t image_lock; /* one build or pull at a time */
 	struct oomfiles *oomfiles;
+	struct limits host; /* what the engine's machine has; 0: not known */
 };
 
 /* A line for the log; who else hears it: backend.h. */

@@ -5,7 +5,9 @@
 
 #include "base/json.h"
 
-struct limits limits_of(double cpu_cores, int64_t memory_mb, int64_t pids)
+enum { CPUS_MAX = 65536 };
+
+struct limits limits_make(double cpu_cores, int64_t memory_mb, int64_t pids)
 {
 	return (struct limits){.nano_cpus = (int64_t)(cpu_cores * 1e9),
 			       .memory = memory_mb << 20,
@@ -48,14 +50,31 @@ void limits_put(const struct limits *l, json_t *host)
 		json_put(host, "PidsLimit", json_integer(l->pids));
 }
 
-json_t *limits_change(const struct limits *has, const struct limits *want)
+/* No limit is a limit of all there is. */
+static struct limits lifted(const struct limits *l, const struct limits *host)
 {
+	return (struct limits){.nano_cpus = l->nano_cpus ? l->nano_cpus : host->nano_cpus,
+			       .memory = l->memory ? l->memory : host->memory};
+}
+
+struct limits limits_host(const json_t *info)
+{
+	int64_t cpus = number(info, "NCPU");
+
+	return (struct limits){.nano_cpus = cpus <= CPUS_MAX ? cpus * 1000000000 : 0,
+			       .memory = number(info, "MemTotal")};
+}
+
+json_t *limits_change(const struct limits *has, const struct limits *want,
+		      const struct limits *host)
+{
+	const struct limits now = lifted(has, host), then = lifted(want, host);
 	json_t *o = json_must(json_object());
 
-	if (has->nano_cpus != want->nano_cpus)
-		put_cpus(want, o);
-	if (has->memory != want->memory)
-		put_memory(want, o);
+	if (now.nano_cpus != then.nano_cpus)
+		put_cpus(&then, o);
+	if (now.memory != then.memory)
+		put_memory(&then, o);
 	if (has->pids != want->pids)
 		json_put(o, "PidsLimit", json_integer(want->pids > 0 ? want->pids : -1));
 	if (json_object_size(o) > 0)

@@ -15,7 +15,7 @@ struct limits {
 	int64_t nano_cpus, memory, pids; /* 0: no limit */
 };
 
-struct limits limits_of(double cpu_cores, int64_t memory_mb, int64_t pids);
+struct limits limits_make(double cpu_cores, int64_t memory_mb, int64_t pids);
 
 /* Of the HostConfig in a container's description. */
 struct limits limits_parse(const json_t *host);
@@ -23,12 +23,16 @@ struct limits limits_parse(const json_t *host);
 /* Into the HostConfig of a new container; no swap besides the memory. */
 void limits_put(const struct limits *l, json_t *host);
 
+/* All that the engine's machine has, by its description of itself. */
+struct limits limits_host(const json_t *info);
+
 /*
  * The body of the update that makes `want` of `has`; the caller's, NULL: nothing is to
- * be done. A limit of processors or memory is not taken away: the engine takes 0 for
- * "as it is", so that needs another container.
+ * be done. The engine takes 0 for "as it is", so a limit that is taken away becomes
+ * what the host has; where that is not known it stays.
  */
-json_t *limits_change(const struct limits *has, const struct limits *want);
+json_t *limits_change(const struct limits *has, const struct limits *want,
+		      const struct limits *host);
 
 /*
  * Appends what the engine keeps no limit of, by its description of itself: "memory,

@@ -292,6 +292,26 @@ static void a_list_has_only_what_can_be_ours(void **state)
 	sandbox_list_release(&l);
 }
 
+static void a_limit_that_is_taken_away_becomes_all_there_is(void **state)
+{
+	AUTO_JSON *info = parsed("{\"NCPU\":2,\"MemTotal\":25276510208}");
+	AUTO_JSON *lie = parsed("{\"NCPU\":99999999999,\"MemTotal\":-1}");
+	const struct limits host = limits_host(info), none = {0};
+	const struct limits has = limits_make(1, 1024, 0);
+	json_t *body = limits_change(&has, &none, &host);
+
+	(void)state;
+	assert_int_equal(json_integer_value(json_object_get(body, "NanoCpus")),
+			 2000000000);
+	assert_int_equal(json_integer_value(json_object_get(body, "Memory")),
+			 25276510208);
+	json_decref(body);
+	assert_null(limits_change(&host, &none, &host)); /* the next time */
+	assert_null(limits_change(&none, &none, &host));
+	assert_int_equal(limits_host(lie).nano_cpus, 0);
+	assert_int_equal(limits_host(lie).memory, 0);
+}
+
 static void limits_that_an_engine_keeps_not_are_named(void **state)
 {
 	static const struct {
@@ -326,12 +346,13 @@ static void only_other_limits_are_changed(void **state)
 				 "\"MemorySwap\":1073741824,\"PidsLimit\":256}");
 	AUTO_JSON *none_host = parsed("{\"NanoCpus\":0,\"PidsLimit\":null}");
 	const struct limits has = limits_parse(host), none = limits_parse(none_host);
-	const struct limits same = limits_of(1, 1024, 256),
-			    more = limits_of(1.5, 2048, 0);
-	json_t *body = limits_change(&has, &more);
+	const struct limits same = limits_make(1, 1024, 256),
+			    more = limits_make(1.5, 2048, 0);
+	const struct limits unknown = {0};
+	json_t *body = limits_change(&has, &more, &unknown);
 
 	(void)state;
-	assert_null(limits_change(&has, &same));
+	assert_null(limits_change(&has, &same, &unknown));
 	assert_int_equal(json_object_size(body), 4);
 	assert_int_equal(json_integer_value(json_object_get(body, "NanoCpus")),
 			 1500000000);
@@ -341,11 +362,11 @@ static void only_other_limits_are_changed(void **state)
 	assert_int_equal(json_integer_value(json_object_get(body, "PidsLimit")), -1);
 	json_decref(body);
 	assert_int_equal(none.nano_cpus + none.memory + none.pids, 0);
-	body = limits_change(&none, &has);
+	body = limits_change(&none, &has, &unknown);
 	assert_int_equal(json_object_size(body), 4);
 	json_decref(body);
-	/* Taking them away is not the engine's to do. */
-	body = limits_change(&has, &none);
+	/* Where it is not known what there is, they stay. */
+	body = limits_change(&has, &none, &unknown);
 	assert_int_equal(json_object_size(body), 1);
 	json_decref(body);
 }
@@ -608,6 +629,7 @@ int main(void)
 		cmocka_unit_test(a_description_that_is_none_is_refused_not_believed),
 		cmocka_unit_test(a_list_has_only_what_can_be_ours),
 		cmocka_unit_test(only_other_limits_are_changed),
+		cmocka_unit_test(a_limit_that_is_taken_away_becomes_all_there_is),
 		cmocka_unit_test(limits_that_an_engine_keeps_not_are_named),
 		cmocka_unit_test(a_sandbox_kept_apart_has_a_network_of_its_own),
 		cmocka_unit_test(only_networks_with_a_sandboxs_name_are_tidied_up),
