@@ -67,6 +67,15 @@ static bool says(const char *header, const char *body)
 	       memcmp(plain.p, body, plain.len) == 0;
 }
 
+/* Can a header have it as it is? */
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			return false;
+	return true;
+}
+
 /* A header, and what of the body it repeats: a path in words, for who has to mend it. */
 struct mirror {
 	const char *name, *header;
@@ -80,11 +89,10 @@ static int check_header(struct mcp_call *c, const struct mirror *m)
 		call_fault(c, 400, RPC_HEADER_MISMATCH,
 			   "the header %s is missing; it repeats %s", m->name, m->path);
 	else if (m->body && !says(m->header, m->body))
-		call_fault(
-			c, 400, RPC_HEADER_MISMATCH,
-			"the header %s (%.100s) must say the same as %s (%.100s); what "
-			"is no plain ASCII goes as =?base64?...?=",
-			m->name, m->header, m->path, m->body);
+		call_fault(c, 400, RPC_HEADER_MISMATCH,
+			   "the header %s (%.100s) must say the same as %s (%.100s)%s",
+			   m->name, m->header, m->path, m->body,
+			   is_plain(m->body) ? "" : "; write it as =?base64?...?=");
 	else
 		return 0;
 	return -1;
