@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backend/docker/attach.h"
@@ -30,6 +31,11 @@ struct line {
 	const char *path;   /* how the request's path ends */
 	const char *answer; /* all of it; NULL: none, and the connection stays */
 };
+
+/* After this head the answer never ends: as fast as it is read, or byte by byte. */
+static const char endless[] = "HTTP/1.1 200 OK\r\n\r\n[";
+static const char endless_refusal[] = "HTTP/1.1 500 No\r\n\r\n{\"message\":\"";
+static const char drips[] = "HTTP/1.1 200 OK\r\n\r\n[ ";
 
 static char where[64];
 static pid_t fake;
@@ -50,6 +56,21 @@ static const char *answer_to(const struct line *script, const char *request)
 	       "{\"message\":\"page not found\"}";
 }
 
+/* Until nobody reads it any more. */
+static void go_on(int fd, const char *answer)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+	char more[4096];
+
+	memset(more, '1', sizeof more);
+	if (answer == endless || answer == endless_refusal)
+		while (write(fd, more, sizeof more) > 0)
+			continue;
+	if (answer == drips)
+		while (write(fd, " ", 1) > 0)
+			nanosleep(&pause, NULL);
+}
+
 static void serve(int listener, const struct line *script)
 {
 	char request[8192];
@@ -57,7 +78,6 @@ static void serve(int listener, const struct line *script)
 	ssize_t n;
 	int fd;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while ((fd = accept(listener, NULL, NULL)) >= 0) {
 		n = read(fd, request, sizeof request - 1);
 		request[n > 0 ? n : 0] = '\0';
@@ -66,6 +86,7 @@ static void serve(int listener, const struct line *script)
 			continue; /* neither a word nor an end */
 		if (write(fd, answer, strlen(answer)) < 0)
 			perror("write");
+		go_on(fd, answer);
 		close(fd);
 	}
 	_exit(0);
@@ -174,6 +195,15 @@ static void a_greeting_that_is_none_is_refused_in_words(void **state)
 		 "broken"},
 		{"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"Api",
 		 "the engine at unix://"},
+		{"HTTP/1.1 200 OK\r\nContent-Length: -7\r\n\r\n" OLD,
+		 "the engine at unix://"},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" OLD,
+		 "the engine at unix://"},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+		 "fffffffffffffffff\r\n" OLD,
+		 "the engine at unix://"},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7fffffff\r\n" OLD,
+		 "the engine at unix://"},
 	};
 	size_t i;
 
@@ -188,6 +218,39 @@ static void a_greeting_that_is_none_is_refused_in_words(void **state)
 		assert_int_equal(open_it(&en, &e), -1);
 		if (!strstr(e.msg, cases[i].words))
 			fail_msg("%s: %s", cases[i].answer, e.msg);
+		end(NULL);
+	}
+}
+
+static void an_answer_that_never_ends_is_given_up(void **state)
+{
+	static const struct {
+		const char *answer;
+		enum err_kind kind;
+		int64_t timeout_ms;
+	} cases[] = {
+		{endless, ERR_LIMIT, 300000},
+		{endless_refusal, ERR_LIMIT, 300000},
+		{drips, ERR_TIMEOUT, 500},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct line script[] = {
+			{"/version", OK OLD}, {"/_ping", cases[i].answer}, {NULL, NULL}};
+		struct engine_call call = {.method = "GET",
+					   .path = "/_ping",
+					   .timeout_ms = cases[i].timeout_ms};
+		struct engine en = ENGINE_INIT;
+		struct err e = ERR_INIT;
+
+		begin(script);
+		assert_int_equal(open_it(&en, &e), 0);
+		assert_int_equal(engine_call(&en, &call, NULL, &e), -1);
+		if (e.kind != cases[i].kind)
+			fail_msg("%s: %s", cases[i].answer, e.msg);
+		engine_close(&en);
 		end(NULL);
 	}
 }
@@ -318,6 +381,7 @@ int main(void)
 		cmocka_unit_test(
 			an_engine_that_refuses_old_clients_is_spoken_to_in_a_new_one),
 		cmocka_unit_test(a_greeting_that_is_none_is_refused_in_words),
+		cmocka_unit_test(an_answer_that_never_ends_is_given_up),
 		cmocka_unit_test(an_answer_that_never_comes_is_a_time_out),
 		cmocka_unit_test(
 			a_stream_begins_after_the_head_whatever_the_engine_calls_it),
