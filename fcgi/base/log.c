@@ -35,13 +35,23 @@ void log_init(const char *role, enum log_level max)
 	has_journal = getenv("JOURNAL_STREAM") != NULL;
 }
 
-static void add_escaped(struct buf *b, const char *s)
+/* U+0080 to U+009F, in UTF-8: a terminal may take U+009B for ESC [. */
+static bool is_c1(const unsigned char *s)
 {
-	for (; *s; s++) {
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			buf_printf(b, "\\x%02x", (unsigned char)*s);
-		else
+	return s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0;
+}
+
+static void add_escaped(struct buf *b, const char *text)
+{
+	for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
+		if (is_c1(s)) {
+			buf_printf(b, "\\x%02x\\x%02x", s[0], s[1]);
+			s++;
+		} else if (*s < 0x20 || *s == 0x7f) {
+			buf_printf(b, "\\x%02x", *s);
+		} else {
 			buf_add(b, s, 1);
+		}
 	}
 }
 
