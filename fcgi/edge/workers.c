@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ enum { STACK_SIZE = 8 * 1024 * 1024 };
 #else
 enum { STACK_SIZE = 1024 * 1024 };
 #endif
-enum { CORS_MAX = 1024 };
+enum { CORS_MAX = 1024, NO_DESCRIPTOR_PAUSE_MS = 250 };
 
 struct thread {
 	struct worker worker;
@@ -64,6 +65,13 @@ static bool wait_for_work(struct thread *t)
 	return true;
 }
 
+/* The request that waits keeps the socket ready: without a pause this is a busy loop. */
+static void wait_for_a_descriptor(void)
+{
+	log_error("accept: no descriptor is left");
+	(void)poll(NULL, 0, NO_DESCRIPTOR_PAUSE_MS);
+}
+
 static void *run(void *arg)
 {
 	struct thread *t = arg;
@@ -76,7 +84,7 @@ static void *run(void *arg)
 		if (rc == 0)
 			serve(t, &fcgi);
 		else if (rc == -EMFILE || rc == -ENFILE)
-			log_error("accept: no descriptor is left");
+			wait_for_a_descriptor();
 	}
 	FCGX_Free(&fcgi, 1);
 	return NULL;
