@@ -148,7 +148,7 @@ int db_open(const char *path, enum db_mode mode, int busy_ms, struct db *ret,
 	rc = sqlite3_open_v2(path, &d.c, flags | SQLITE_OPEN_NOMUTEX,
 			     mode == DB_READ ? NULL : walbatch_vfs());
 
-	if ((rc != SQLITE_OK && db_fail(&d, path, e) < 0) ||
+	if ((rc != SQLITE_OK && db_fail(&d, "open", e) < 0) ||
 	    check_writable(&d, mode, e) < 0 || configure(&d, mode, busy_ms, e) < 0) {
 		db_close(&d);
 		return -1;

@@ -67,9 +67,7 @@ static bool take_field(struct str line, struct httphead *h)
 	rest = str_trim(rest);
 	if (is_name(name, "content-length"))
 		return h->content_length < 0 && parse_length(rest, &h->content_length);
-	if (is_name(name, "transfer-encoding"))
-		h->is_chunked = is_name(rest, "chunked");
-	else if (is_name(name, "content-type"))
+	if (is_name(name, "content-type"))
 		h->is_raw_stream =
 			starts_with(rest, "application/vnd.docker.raw-stream") ||
 			starts_with(rest, "application/vnd.docker.multiplexed-stream");

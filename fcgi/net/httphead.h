@@ -17,7 +17,6 @@ struct httphead {
 	int status;             /* 100 to 599 */
 	size_t len;             /* bytes of the head with its empty line */
 	int64_t content_length; /* -1: not said */
-	bool is_chunked;
 	bool is_raw_stream; /* Content-Type: application/vnd.docker.*-stream */
 };
 
