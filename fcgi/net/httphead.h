@@ -17,7 +17,7 @@ struct httphead {
 	int status;             /* 100 to 599 */
 	size_t len;             /* bytes of the head with its empty line */
 	int64_t content_length; /* -1: not said */
-	bool is_raw_stream; /* Content-Type: application/vnd.docker.*-stream */
+	bool is_raw_stream;     /* Content-Type: application/vnd.docker.*-stream */
 };
 
 enum httphead_result { HTTPHEAD_OK, HTTPHEAD_MORE, HTTPHEAD_BAD };

@@ -62,9 +62,10 @@ static void control_characters_cannot_fake_a_line(void **state)
 	(void)state;
 	setenv("JOURNAL_STREAM", "8:1", 1);
 	log_init("r", LOG_LEVEL_INFO);
-	logged(&b, "a\n<0>b\x1b[2J\x7f \xc2\x9b" "2J \xc2\xa0\xc3\x9b");
+	logged(&b, "a\n<0>b\x1b[2J\x7f \xc2\x9b"
+		   "2J \xc2\xa0\xc3\x9b");
 	assert_string_equal(b.p, "<3>r: a\\x0a<0>b\\x1b[2J\\x7f \\xc2\\x9b"
-	                         "2J \xc2\xa0\xc3\x9b\n");
+				 "2J \xc2\xa0\xc3\x9b\n");
 }
 
 static void a_huge_message_stays_one_line(void **state)

@@ -79,9 +79,8 @@ static void a_stop_kills_the_whole_group(void **state)
 	(void)state;
 	assert_int_equal(pipe2(stop, O_CLOEXEC), 0);
 	assert_int_equal(write(stop[1], "x", 1), 1);
-	assert_int_equal(run_sh("sleep 300 & wait", (struct proc){.stop_fd = stop}, &r,
-				&e),
-			 -1);
+	assert_int_equal(
+		run_sh("sleep 300 & wait", (struct proc){.stop_fd = stop}, &r, &e), -1);
 	assert_int_equal(e.kind, ERR_BUSY);
 	close(stop[0]);
 	close(stop[1]);
