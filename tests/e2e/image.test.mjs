@@ -12,26 +12,12 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { repo, run, until } from "./rig.mjs";
+import { base, buildImages, dind, dockerEnv, image } from "./server-image.mjs";
 import { Engine, ask, checkLeft } from "./with-docker.mjs";
 
-const image = "mcp-sandboxd:test";
-const base = "mcp-sandbox:test"; // plain Debian, and the sandboxes' image as well
-const dind = "mcp-dind:test"; // that and Debian's engine, in the place of docker:dind
 const volume = "mcp-test-image";
 const socketMount = () => `${engine.socket}:/var/run/docker.sock`;
 let engine, env, url;
-
-// For the build alone: packages come from where this machine's come from. It makes no
-// network and no firewall rule of its own.
-class Online extends Engine {
-	alone(file, ...args) {
-		return { file, args };
-	}
-}
-
-const engineImage = `FROM ${base}
-RUN apt-get update && apt-get install -y --no-install-recommends docker.io iptables && rm -rf /var/lib/apt/lists/*
-`;
 
 // This machine's root may lack capabilities, and the runtime refuses to start what asks
 // for all of them: here it asks for all that there are.
@@ -49,22 +35,11 @@ const log = (name) => String(execFileSync("sh", ["-c", 'docker logs "$0" 2>&1', 
 const inspect = (name) => JSON.parse(docker("inspect", name))[0];
 const use = (e) => {
 	engine = e;
-	env = { PATH: process.env.PATH, HOME: "/root", DOCKER_HOST: `unix://${e.socket}`, DOCKER_BUILDKIT: "0" };
+	env = dockerEnv(e);
 };
 
 before(async () => {
-	use(await Online.start(["--bridge=none"]));
-	try {
-		await engine.import();
-		// The first stage has a name so that it is kept for the next time, and old ones go.
-		for (const [name, flags] of [[image, ""], [`${image}-build`, " --target=build"]])
-			execFileSync("make", ["-s", "-C", repo, "docker-build", `IMAGE=${name}`, `BASE=${base}`, `DOCKER_FLAGS=--network=host${flags}`],
-				{ env, stdio: ["ignore", "ignore", "inherit"] });
-		execFileSync("docker", ["build", "-q", "--network=host", "-t", dind, "-"], { env, input: engineImage, stdio: ["pipe", "ignore", "inherit"] });
-		docker("image", "prune", "-f");
-	} finally {
-		await engine.stop();
-	}
+	await buildImages();
 	use(await Privileged.start());
 	url = `http://127.0.0.1:${await engine.port(8080)}`;
 });

@@ -104,6 +104,10 @@ export class Cluster {
 		return file;
 	}
 
+	get cache() {
+		return cache;
+	}
+
 	get server() {
 		return JSON.parse(this.kubectl("config", "view", "-o", "json")).clusters[0].cluster.server;
 	}

@@ -64,7 +64,8 @@ configure_pki() {
 }
 
 # restrict_oom_score_adj: root without CAP_SYS_RESOURCE may not lower it, and runc dies of
-# that with words that tell nothing.
+# that with words that tell nothing. The handler there-are: for privileged pods, which ask
+# for all capabilities; on a machine whose root lacks some they get those that there are.
 configure_containerd() {
 	mkdir -p "$dir"/{containerd,cni/net.d}
 	cat >"$dir/containerd/config.toml" <<-EOF
@@ -89,6 +90,11 @@ configure_containerd() {
 		runtime_type = "io.containerd.runc.v2"
 		[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
 		SystemdCgroup = false
+		[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.there-are]
+		runtime_type = "io.containerd.runc.v2"
+		[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.there-are.options]
+		SystemdCgroup = false
+		BinaryName = "$here/../e2e/runc-all-there-are"
 		[plugins."io.containerd.grpc.v1.cri".cni]
 		bin_dir = "/usr/lib/cni"
 		conf_dir = "$dir/cni/net.d"
