@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "backend/kubernetes/jsonstream.h"
+#include "backend/kubernetes/api/jsonstream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

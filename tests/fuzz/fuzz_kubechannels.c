@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "backend/kubernetes/channels.h"
+#include "backend/kubernetes/api/channels.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "backend/kubernetes/kubeconfig.h"
+#include "backend/kubernetes/api/kubeconfig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

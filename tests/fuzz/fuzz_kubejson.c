@@ -2,9 +2,9 @@
 #include <stdint.h>
 
 #include "backend/kubernetes/elfarch.h"
-#include "backend/kubernetes/jsonmerge.h"
-#include "backend/kubernetes/podstate.h"
-#include "backend/kubernetes/podwait.h"
+#include "backend/kubernetes/pods/jsonmerge.h"
+#include "backend/kubernetes/pods/podstate.h"
+#include "backend/kubernetes/pods/podwait.h"
 #include "base/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

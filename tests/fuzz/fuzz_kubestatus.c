@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "backend/kubernetes/status.h"
+#include "backend/kubernetes/api/status.h"
 #include "base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

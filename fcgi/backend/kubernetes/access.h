@@ -2,7 +2,7 @@
 #ifndef BACKEND_KUBERNETES_ACCESS_H
 #define BACKEND_KUBERNETES_ACCESS_H
 
-#include "backend/kubernetes/api.h"
+#include "backend/kubernetes/api/api.h"
 
 /*
  * What the server may do in the namespace of the sandboxes, asked of the API server

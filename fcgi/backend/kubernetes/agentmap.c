@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "backend/agentfile.h"
-#include "backend/kubernetes/collection.h"
-#include "backend/kubernetes/configmap.h"
+#include "backend/kubernetes/api/collection.h"
+#include "backend/kubernetes/api/configmap.h"
 #include "backend/kubernetes/elfarch.h"
 #include "base/auto.h"
 #include "base/base64.h"

@@ -2,8 +2,8 @@
 #ifndef BACKEND_KUBERNETES_AGENTMAP_H
 #define BACKEND_KUBERNETES_AGENTMAP_H
 
-#include "backend/kubernetes/api.h"
-#include "backend/kubernetes/podspec.h"
+#include "backend/kubernetes/api/api.h"
+#include "backend/kubernetes/pods/podspec.h"
 
 /*
  * What all pods of a server need before they are made, in their namespace:

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/kubernetes/follow.h"
+#include "backend/kubernetes/api/follow.h"
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/mem.h"

@@ -4,9 +4,9 @@
 
 #include "backend/backend.h"
 #include "backend/kubernetes/agentmap.h"
-#include "backend/kubernetes/api.h"
-#include "backend/kubernetes/podspec.h"
-#include "backend/kubernetes/podwatch.h"
+#include "backend/kubernetes/api/api.h"
+#include "backend/kubernetes/pods/podspec.h"
+#include "backend/kubernetes/pods/podwatch.h"
 
 /*
  * Sandboxes as Pods of an existing cluster. Immutable after open() but for what the

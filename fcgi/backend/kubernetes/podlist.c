@@ -3,20 +3,11 @@
 
 #include <string.h>
 
+#include "backend/kubernetes/pods.h"
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
-
-int podlist_check_name(const char *name, struct err *e)
-{
-	static const char ok[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
-
-	if (strncmp(name, "mcp-sbx-", 8) == 0 && strlen(name) < 64 &&
-	    strspn(name, ok) == strlen(name))
-		return 0;
-	return err_set(e, ERR_INVALID, "not the name of a sandbox");
-}
 
 struct listing {
 	struct kube *k;
@@ -49,7 +40,7 @@ static int on_pod(void *arg, json_t *object, struct err *e)
 
 	(void)e;
 	if (pod_parse(object, &w->k->reading, &p, &ignored) < 0 ||
-	    podlist_check_name(p.name, &ignored) < 0)
+	    pods_check_name(p.name, &ignored) < 0)
 		return 0;
 	i = info_of(&w->l, p.name);
 	i->running = p.state == PODSTATE_RUNNING;
@@ -69,7 +60,7 @@ static int on_claim(void *arg, json_t *object, struct err *e)
 	struct err ignored = ERR_INIT;
 
 	(void)e;
-	if (name && podlist_check_name(name, &ignored) == 0)
+	if (name && pods_check_name(name, &ignored) == 0)
 		info_of(&w->l, name);
 	return 0;
 }

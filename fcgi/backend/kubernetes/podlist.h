@@ -17,7 +17,4 @@ int podlist(struct kube *k, struct sandbox_list *ret, struct err *e);
  */
 int podlist_any(struct kube *k, int64_t deadline, bool *ret, struct err *e);
 
-/* What is put into paths. */
-int podlist_check_name(const char *name, struct err *e);
-
 #endif

@@ -7,6 +7,16 @@
 #include "base/json.h"
 #include "base/mem.h"
 
+int pods_check_name(const char *name, struct err *e)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+	if (strncmp(name, "mcp-sbx-", 8) == 0 && strlen(name) < 64 &&
+	    strspn(name, ok) == strlen(name))
+		return 0;
+	return err_set(e, ERR_INVALID, "not the name of a sandbox");
+}
+
 /* To one pod, or to all when it has no name. */
 static int call(struct kube *k, const char *name, struct kube_call c, json_t **ret,
 		struct err *e)
@@ -57,6 +67,20 @@ int pods_get(struct kube *k, const char *name, struct pod *ret, struct err *e)
 		 e) < 0)
 		return as_busy(&status, e);
 	return parse(k, name, root, ret, e);
+}
+
+int pods_find(struct kube *k, const char *name, struct pod *ret, bool *ret_there,
+	      struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	if (pods_check_name(name, e) < 0)
+		return -1;
+	*ret_there = pods_get(k, name, ret, &why) == 0;
+	if (*ret_there || why.kind == ERR_NOT_FOUND)
+		return 0;
+	*e = why;
+	return -1;
 }
 
 int pods_make(struct kube *k, const struct sandbox_spec *spec, size_t arch,

@@ -6,12 +6,19 @@
 
 /* One pod in the cluster, by the name of its sandbox. Control threads. */
 
+/* What is put into paths. */
+int pods_check_name(const char *name, struct err *e);
+
 /*
  * As the API server has it now. ERR_NOT_FOUND: there is none. ERR_CONFLICT: there
  * is one that is not this instance's, and nobody may touch it. ERR_BUSY: the API
  * server cannot be asked now.
  */
 int pods_get(struct kube *k, const char *name, struct pod *ret, struct err *e);
+
+/* The same, and an absent one is no error; *ret_there: there is one of ours. */
+int pods_find(struct kube *k, const char *name, struct pod *ret, bool *ret_there,
+	      struct err *e);
 
 /*
  * Makes one on nodes of the i-th architecture. A pod that a lost answer left behind

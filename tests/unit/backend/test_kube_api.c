@@ -3,7 +3,7 @@
 
 #include <poll.h>
 
-#include "backend/kubernetes/api.h"
+#include "backend/kubernetes/api/api.h"
 #include "base/clock.h"
 #include "base/json.h"
 

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include "backend/kubernetes/exec.h"
+#include "backend/kubernetes/api/exec.h"
 
 /*
  * A server, a pump, and what is told of a stream's end. serve() is the other end of

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "backend/kubernetes/api.h"
-#include "backend/kubernetes/plugin.h"
+#include "backend/kubernetes/api/api.h"
+#include "backend/kubernetes/api/plugin.h"
 #include "base/json.h"
 #include "tests/unit/testdir.h"
 

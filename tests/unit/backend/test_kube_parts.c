@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "backend/kubernetes/elfarch.h"
-#include "backend/kubernetes/jsonmerge.h"
-#include "backend/kubernetes/podspec.h"
-#include "backend/kubernetes/podstate.h"
-#include "backend/kubernetes/podwait.h"
+#include "backend/kubernetes/pods/jsonmerge.h"
+#include "backend/kubernetes/pods/podspec.h"
+#include "backend/kubernetes/pods/podstate.h"
+#include "backend/kubernetes/pods/podwait.h"
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/mem.h"

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "backend/kubernetes/status.h"
+#include "backend/kubernetes/api/status.h"
 #include "base/json.h"
 
 #define STATUS(message, reason, details, code)                                           \

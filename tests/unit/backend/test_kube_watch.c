@@ -3,9 +3,9 @@
 
 #include <sys/eventfd.h>
 
-#include "backend/kubernetes/follow.h"
-#include "backend/kubernetes/jsonstream.h"
-#include "backend/kubernetes/podwatch.h"
+#include "backend/kubernetes/api/follow.h"
+#include "backend/kubernetes/api/jsonstream.h"
+#include "backend/kubernetes/pods/podwatch.h"
 #include "base/clock.h"
 #include "base/json.h"
 

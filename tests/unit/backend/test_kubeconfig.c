@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/kubernetes/kubeconfig.h"
+#include "backend/kubernetes/api/kubeconfig.h"
 #include "base/auto.h"
 #include "base/io.h"
 #include "base/mem.h"
