@@ -3,40 +3,19 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "backend/kubernetes/api/kubeconfig.h"
-#include "backend/kubernetes/api/plugin.h"
 #include "base/auto.h"
-#include "base/base64.h"
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/sha256.h"
-#include "base/version.h"
 
 enum {
 	LOOK_AGAIN_MS = 60000,   /* client-go's period too */
 	PLUGIN_PAUSE_MS = 10000, /* between its runs, whatever became of them */
 	EXPIRY_EARLY_MS = 10000, /* a ticket is renewed that long before its end */
-	PEM_MAX = 1 << 20,
-	TOKEN_MAX = 64 * 1024,
-};
-
-/* A client of one set of certificates; logins that differ in the token share it. */
-struct shared_http {
-	atomic_uint refs;
-	struct http *http;
-	char print[SHA256_HEX_LEN + 1]; /* of the certificates and keys */
-};
-
-struct login {
-	struct kube_login pub; /* first */
-	atomic_uint refs;
-	struct shared_http *shared;
 };
 
 struct kube_credentials {
@@ -49,192 +28,13 @@ struct kube_credentials {
 	/* the rest is under lock; it is held while files are read, not for the plugin */
 	pthread_mutex_t lock;
 	pthread_cond_t plugin_ended;
-	struct login *now;
+	const struct kube_login *now;
 	struct kube_ticket ticket; /* of the plugin */
 	int64_t looked_ms, ran_ms; /* monotonic: files read, plugin run */
 	bool files_doubted, ticket_doubted;
 	bool plugin_runs; /* on somebody's thread */
 	bool stopping;
 };
-
-/* ---- logins */
-
-static void shared_put(struct shared_http *s)
-{
-	if (!s || atomic_fetch_sub(&s->refs, 1) > 1)
-		return;
-	http_free(s->http);
-	free(s);
-}
-
-void kube_login_put(const struct kube_login *pub)
-{
-	struct login *l = (struct login *)(uintptr_t)pub;
-
-	if (!l || atomic_fetch_sub(&l->refs, 1) > 1)
-		return;
-	shared_put(l->shared);
-	strv_free(l->pub.headers);
-	free(l);
-}
-
-/* What a login is made of, read just now. */
-struct material {
-	struct buf ca, cert, key; /* PEM */
-	struct buf token;
-};
-#define MATERIAL_INIT                                                                    \
-	{                                                                                \
-		.ca = BUF_INIT(PEM_MAX), .cert = BUF_INIT(PEM_MAX),                      \
-		.key = BUF_INIT(PEM_MAX), .token = BUF_INIT(TOKEN_MAX)                   \
-	}
-
-static void material_release(struct material *m)
-{
-	buf_release(&m->ca);
-	buf_release(&m->cert);
-	buf_release(&m->key);
-	buf_release(&m->token);
-}
-#define AUTO_MATERIAL __attribute__((cleanup(material_release))) struct material
-
-static int read_pem(const char *pem, const char *file, struct buf *ret, struct err *e)
-{
-	if (pem)
-		buf_puts(ret, pem);
-	else if (file)
-		return io_read_file(file, ret, e);
-	return 0;
-}
-
-/* A token is one word; files end in a newline now and then. */
-static int read_token(const struct kubeconfig *k, struct buf *ret, struct err *e)
-{
-	AUTO_BUF text = BUF_INIT(TOKEN_MAX);
-	struct str word;
-
-	if (!k->token_file) {
-		buf_puts(ret, k->token ? k->token : "");
-		return 0;
-	}
-	if (io_read_file(k->token_file, &text, e) < 0)
-		return -1;
-	word = str_trim((struct str){text.p, text.len});
-	buf_add(ret, word.p, word.n);
-	if (ret->len == 0 || strcspn(ret->p, " \r\n\t") != ret->len)
-		return err_set(e, ERR_INVALID, "%.200s holds no token", k->token_file);
-	return 0;
-}
-
-static int read_material(const struct kube_credentials *c, struct material *m,
-			 struct err *e)
-{
-	const struct kubeconfig *k = &c->k;
-	const struct kube_ticket *t = &c->ticket;
-
-	if (read_pem(k->ca_pem, k->ca_file, &m->ca, e) < 0 ||
-	    read_pem(t->cert_pem ? t->cert_pem : k->cert_pem, k->cert_file, &m->cert, e) <
-		    0 ||
-	    read_pem(t->key_pem ? t->key_pem : k->key_pem, k->key_file, &m->key, e) < 0)
-		return -1;
-	if (!t->token)
-		return read_token(k, &m->token, e);
-	buf_puts(&m->token, t->token);
-	return 0;
-}
-
-static void fingerprint(const struct material *m, char out[static SHA256_HEX_LEN + 1])
-{
-	AUTO_BUF all = BUF_INIT((size_t)4 * PEM_MAX);
-
-	buf_add(&all, m->ca.p, m->ca.len + 1);
-	buf_add(&all, m->cert.p, m->cert.len + 1);
-	buf_add(&all, m->key.p, m->key.len + 1);
-	sha256_hex(all.p, all.len, out);
-}
-
-static struct str pem_of(const struct buf *b)
-{
-	return b->len > 0 ? (struct str){b->p, b->len} : (struct str){0};
-}
-
-/* The one we have when its certificates are still these. */
-static struct shared_http *shared_get(const struct kube_credentials *c,
-				      const struct material *m)
-{
-	char print[SHA256_HEX_LEN + 1];
-	struct shared_http *s;
-
-	fingerprint(m, print);
-	if (c->now && strcmp(c->now->shared->print, print) == 0) {
-		atomic_fetch_add(&c->now->shared->refs, 1);
-		return c->now->shared;
-	}
-	s = xcalloc(1, sizeof *s);
-	atomic_init(&s->refs, 1);
-	memcpy(s->print, print, sizeof print);
-	s->http = http_new(&(struct http_target){.base = c->base,
-						 .no_verify = c->k.insecure,
-						 .ca_pem = pem_of(&m->ca),
-						 .cert_pem = pem_of(&m->cert),
-						 .key_pem = pem_of(&m->key),
-						 .tls_name = c->k.tls_name,
-						 .proxy = c->k.proxy});
-	return s;
-}
-
-struct lines {
-	char **v;
-	size_t n;
-};
-
-static void add_line(struct lines *l, char *line)
-{
-	l->v = xreallocarray(l->v, l->n + 2, sizeof *l->v);
-	l->v[l->n++] = line;
-	l->v[l->n] = NULL;
-}
-
-static char *basic(const struct kubeconfig *k)
-{
-	AUTO_FREE char *pair =
-		xasprintf("%s:%s", k->username, k->password ? k->password : "");
-	AUTO_BUF b = BUF_INIT(TOKEN_MAX);
-
-	base64_add(&b, pair, strlen(pair));
-	return xasprintf("Authorization: Basic %s", b.p);
-}
-
-static char **make_headers(const struct kubeconfig *k, const struct material *m)
-{
-	struct lines l = {0};
-	char **g;
-
-	add_line(&l, xstrdup("User-Agent: mcp-sandboxd/" MCP_SANDBOXD_VERSION));
-	if (m->token.len > 0)
-		add_line(&l, xasprintf("Authorization: Bearer %s", m->token.p));
-	else if (k->username)
-		add_line(&l, basic(k));
-	if (k->as)
-		add_line(&l, xasprintf("Impersonate-User: %s", k->as));
-	if (k->as_uid)
-		add_line(&l, xasprintf("Impersonate-Uid: %s", k->as_uid));
-	for (g = k->as_groups; g && *g; g++)
-		add_line(&l, xasprintf("Impersonate-Group: %s", *g));
-	return l.v;
-}
-
-static bool same_lines(char *const *a, char *const *b)
-{
-	size_t i;
-
-	if (strv_len(a) != strv_len(b))
-		return false;
-	for (i = 0; a[i]; i++)
-		if (strcmp(a[i], b[i]) != 0)
-			return false;
-	return true;
-}
 
 /* ---- renewal, under the lock */
 
@@ -287,31 +87,16 @@ static bool is_due(const struct kube_credentials *c)
 	       clock_mono_ms() - c->looked_ms >= LOOK_AGAIN_MS;
 }
 
-/* A login that says the same stays, so that its user sees that nothing is new. */
 static int renew(struct kube_credentials *c, struct err *e)
 {
-	AUTO_MATERIAL m = MATERIAL_INIT;
-	struct login *l;
+	const struct kube_login_args a = {&c->k, c->base, &c->ticket};
 
 	if (needs_plugin(c) && run_plugin(c, e) < 0)
 		return -1;
 	c->looked_ms = clock_mono_ms();
-	if (read_material(c, &m, e) < 0)
+	if (kube_login_renew(&a, &c->now, e) < 0)
 		return -1;
 	c->files_doubted = false;
-	l = xcalloc(1, sizeof *l);
-	atomic_init(&l->refs, 1);
-	l->shared = shared_get(c, &m);
-	l->pub = (struct kube_login){.http = l->shared->http,
-				     .headers = make_headers(&c->k, &m)};
-	if (c->now && c->now->shared == l->shared &&
-	    same_lines(c->now->pub.headers, l->pub.headers)) {
-		kube_login_put(&l->pub);
-		return 0;
-	}
-	if (c->now)
-		kube_login_put(&c->now->pub);
-	c->now = l;
 	return 0;
 }
 
@@ -333,8 +118,8 @@ int kube_login_get(struct kube_credentials *c, const struct kube_login **ret,
 	if (is_over(c))
 		usable = err_set(&why, ERR_BUSY, "the server is stopping") == 0;
 	if (usable) {
-		atomic_fetch_add(&c->now->refs, 1);
-		*ret = &c->now->pub;
+		kube_login_hold(c->now);
+		*ret = c->now;
 	}
 	pthread_mutex_unlock(&c->lock);
 	if (!usable)
@@ -346,7 +131,7 @@ void kube_login_refused(struct kube_credentials *c, const struct kube_login *l,
 			bool is_401)
 {
 	pthread_mutex_lock(&c->lock);
-	if (c->now && l == &c->now->pub) {
+	if (c->now && l == c->now) {
 		c->files_doubted = true;
 		c->ticket_doubted |= is_401;
 	}
@@ -476,8 +261,7 @@ void kube_credentials_free(struct kube_credentials *c)
 {
 	if (!c)
 		return;
-	if (c->now)
-		kube_login_put(&c->now->pub);
+	kube_login_put(c->now);
 	kube_ticket_release(&c->ticket);
 	kubeconfig_release(&c->k);
 	pthread_cond_destroy(&c->plugin_ended);

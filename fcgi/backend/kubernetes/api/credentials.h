@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
+#include "backend/kubernetes/api/login.h"
 #include "base/err.h"
 #include "conf/conf.h"
-#include "net/http.h"
 
 /*
  * Who we are in the cluster, kept fresh: a pod's service account, or a kubeconfig
@@ -50,17 +50,9 @@ const char *kube_credentials_where(const struct kube_credentials *c); /* for peo
 const char *kube_credentials_host(const struct kube_credentials *c);  /* Host header */
 const char *kube_credentials_path(const struct kube_credentials *c);  /* "" or "/x" */
 
-/*
- * What one call is made with. Counted, so that a call that takes long keeps its
- * own while others have been given a newer one.
- */
-struct kube_login {
-	struct http *http; /* with the server's and the client's certificates */
-	char **headers;    /* Authorization, Impersonate-*; NULL-terminated */
-};
+/* The login for a call, to put. */
 int kube_login_get(struct kube_credentials *c, const struct kube_login **ret,
 		   struct err *e);
-void kube_login_put(const struct kube_login *l); /* NULL is fine */
 
 /*
  * The server did not take that login: 401 (is_401), or its certificate may not be

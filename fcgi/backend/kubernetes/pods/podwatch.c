@@ -5,31 +5,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "backend/kubernetes/pods/podtable.h"
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
 enum {
-	BUCKETS = 1024,
 	FIRST_LIST_MS = 30000,
-	GONE_KEPT = 64,
 	PODS_MAX = 200000, /* of one server; what is beyond it is the cluster's fault */
-};
-
-/* A pod by its uid, or the one that was accepted by its name. */
-struct entry {
-	struct entry *next;
-	char *key;
-	struct pod pod;   /* as it was told last */
-	uint64_t told_at; /* the list during which that was */
-	bool is_gone;
-	uint64_t gone_no; /* counts them */
-	int waiters;
-	int64_t silent_since; /* monotonic; 0: it was reached last */
-};
-
-struct table {
-	struct entry *buckets[BUCKETS];
 };
 
 struct podwatch {
@@ -37,90 +20,12 @@ struct podwatch {
 	struct kube_follow *follow;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct table pods, accepted;
-	size_t npods;
-	uint64_t list; /* counts them */
-	uint64_t gone; /* likewise */
+	struct podtable pods, accepted; /* by uid, by name */
+	uint64_t list;                  /* counts them */
 	bool is_listed;
 	struct err trouble; /* ERR_NONE: up to date */
 	int64_t trouble_since;
 };
-
-/* ---- the tables; the lock is held */
-
-static struct entry **place(struct table *t, const char *key)
-{
-	uint32_t h = 2166136261U;
-	const char *c;
-	struct entry **p;
-
-	for (c = key; *c; c++)
-		h = (h ^ (unsigned char)*c) * 16777619U;
-	for (p = &t->buckets[h % BUCKETS]; *p; p = &(*p)->next)
-		if (strcmp((*p)->key, key) == 0)
-			break;
-	return p;
-}
-
-static void entry_remove(struct entry **p)
-{
-	struct entry *n = *p;
-
-	*p = n->next;
-	pod_release(&n->pod);
-	free(n->key);
-	free(n);
-}
-
-static struct entry *put(struct table *t, const char *key, const struct pod *p)
-{
-	struct entry **at = place(t, key);
-
-	if (!*at) {
-		*at = xcalloc(1, sizeof **at);
-		(*at)->key = xstrdup(key);
-	}
-	pod_release(&(*at)->pod);
-	(*at)->pod = pod_copy(p);
-	return *at;
-}
-
-/* Not removed yet: forget_gone(). */
-static void mark_gone(struct podwatch *w, struct entry *n)
-{
-	if (n->is_gone)
-		return;
-	n->is_gone = true;
-	n->gone_no = w->gone++;
-}
-
-/*
- * An end is kept for those who wait for it, and the last few for those who are about
- * to: the answer that told them of the pod may be older.
- */
-static void forget_gone(struct podwatch *w)
-{
-	struct entry **p;
-	size_t i;
-
-	for (i = 0; i < BUCKETS; i++)
-		for (p = &w->pods.buckets[i]; *p;)
-			if ((*p)->is_gone && (*p)->waiters == 0 &&
-			    w->gone - (*p)->gone_no > GONE_KEPT) {
-				entry_remove(p);
-				w->npods--;
-			} else
-				p = &(*p)->next;
-}
-
-static void table_clear(struct table *t)
-{
-	size_t i;
-
-	for (i = 0; i < BUCKETS; i++)
-		while (t->buckets[i])
-			entry_remove(&t->buckets[i]);
-}
 
 /* ---- what the cluster tells */
 
@@ -132,38 +37,34 @@ static void fill_trouble(struct podwatch *w, const struct err *why)
 }
 
 /* The entry of a pod, made when it is a new one; NULL: there are too many. */
-static struct entry *note(struct podwatch *w, const struct pod *p)
+static struct podentry *note(struct podwatch *w, const struct pod *p)
 {
 	struct err why = ERR_INIT;
 
-	if (!*place(&w->pods, p->uid)) {
-		if (w->npods >= PODS_MAX) {
-			err_set(&why, ERR_LIMIT,
-				"the API server tells of more than %d "
-				"pods of this server",
-				PODS_MAX);
-			fill_trouble(w, &why);
-			return NULL;
-		}
-		w->npods++;
+	if (!podtable_find(&w->pods, p->uid) && w->pods.n >= PODS_MAX) {
+		err_set(&why, ERR_LIMIT,
+			"the API server tells of more than %d pods of this server",
+			PODS_MAX);
+		fill_trouble(w, &why);
+		return NULL;
 	}
-	return put(&w->pods, p->uid, p);
+	return podtable_put(&w->pods, p->uid, p);
 }
 
-static void entry_told(struct podwatch *w, struct entry *n, bool gone)
+static void entry_told(struct podwatch *w, struct podentry *n, bool gone)
 {
 	n->told_at = w->list;
 	n->is_gone = n->is_gone && gone;
 	if (gone) {
-		mark_gone(w, n);
-		forget_gone(w);
+		podtable_mark_gone(&w->pods, n);
+		podtable_forget_gone(&w->pods);
 	}
 }
 
 static void told(struct podwatch *w, const json_t *o, bool gone)
 {
 	struct err ignored = ERR_INIT;
-	struct entry *n;
+	struct podentry *n;
 	AUTO_POD p = {0};
 
 	if (pod_parse(o, &w->args.reading, &p, &ignored) < 0)
@@ -180,10 +81,10 @@ static void told(struct podwatch *w, const json_t *o, bool gone)
 
 void podwatch_saw(struct podwatch *w, const char *uid, const struct pod *p)
 {
-	struct entry *n;
+	struct podentry *n;
 
 	pthread_mutex_lock(&w->lock);
-	n = p ? note(w, p) : *place(&w->pods, uid);
+	n = p ? note(w, p) : podtable_find(&w->pods, uid);
 	if (n)
 		entry_told(w, n, !p);
 	pthread_cond_broadcast(&w->changed);
@@ -209,25 +110,13 @@ static void on_begin(void *arg)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* What this list did not have, and was not made while it was read, is gone. */
-static void sweep(struct podwatch *w)
-{
-	struct entry *n;
-	size_t i;
-
-	for (i = 0; i < BUCKETS; i++)
-		for (n = w->pods.buckets[i]; n; n = n->next)
-			if (n->told_at < w->list)
-				mark_gone(w, n);
-	forget_gone(w);
-}
-
 static void on_listed(void *arg)
 {
 	struct podwatch *w = arg;
 
 	pthread_mutex_lock(&w->lock);
-	sweep(w);
+	podtable_mark_older(&w->pods, w->list);
+	podtable_forget_gone(&w->pods);
 	w->is_listed = true;
 	w->trouble = (struct err)ERR_INIT;
 	pthread_cond_broadcast(&w->changed);
@@ -292,9 +181,9 @@ static void blame_trouble(const struct podwatch *w, struct err *e)
 }
 
 /* Its entry, which stays until the waiting ends; NULL: it is gone already. */
-static struct entry *wait_begin(struct podwatch *w, const char *uid)
+static struct podentry *wait_begin(struct podwatch *w, const char *uid)
 {
-	struct entry *n = *place(&w->pods, uid);
+	struct podentry *n = podtable_find(&w->pods, uid);
 
 	if (n)
 		n->waiters++;
@@ -302,7 +191,7 @@ static struct entry *wait_begin(struct podwatch *w, const char *uid)
 }
 
 /* Tells of new words, without the lock; the entry stays meanwhile. */
-static void tell(struct podwatch *w, const struct entry *n, struct podwait *how,
+static void tell(struct podwatch *w, const struct podentry *n, struct podwait *how,
 		 char **told)
 {
 	AUTO_POD p = {0};
@@ -318,8 +207,8 @@ static void tell(struct podwatch *w, const struct entry *n, struct podwait *how,
 }
 
 /* Until something changes, left ms have passed, or it is time for a look. */
-static void wait_or_look(struct podwatch *w, const struct entry *n, struct podwait *how,
-			 int64_t left, int64_t *look_at)
+static void wait_or_look(struct podwatch *w, const struct podentry *n,
+			 struct podwait *how, int64_t left, int64_t *look_at)
 {
 	int64_t now = clock_mono_ms();
 	AUTO_POD p = {0};
@@ -337,7 +226,7 @@ static void wait_or_look(struct podwatch *w, const struct entry *n, struct podwa
 	*look_at = clock_mono_ms() + how->look_ms;
 }
 
-static int await_locked(struct podwatch *w, const struct entry *n, struct podwait *how,
+static int await_locked(struct podwatch *w, const struct podentry *n, struct podwait *how,
 			struct pod *ret, struct err *e)
 {
 	AUTO_FREE char *told = NULL;
@@ -364,11 +253,11 @@ static int await_locked(struct podwatch *w, const struct entry *n, struct podwai
 int podwatch_await(struct podwatch *w, const struct pod *p, struct podwait *how,
 		   struct pod *ret, struct err *e)
 {
-	struct entry *n;
+	struct podentry *n;
 	int rc;
 
 	pthread_mutex_lock(&w->lock);
-	n = *place(&w->pods, p->uid);
+	n = podtable_find(&w->pods, p->uid);
 	if (!n && (n = note(w, p)))
 		n->told_at = w->list;
 	if (!n) {
@@ -385,7 +274,7 @@ int podwatch_await(struct podwatch *w, const struct pod *p, struct podwait *how,
 bool podwatch_await_gone(struct podwatch *w, const char *uid, int64_t timeout_ms)
 {
 	int64_t deadline = clock_mono_ms() + timeout_ms, left = timeout_ms;
-	struct entry *n;
+	struct podentry *n;
 	bool gone = true;
 
 	pthread_mutex_lock(&w->lock);
@@ -407,17 +296,17 @@ bool podwatch_await_gone(struct podwatch *w, const char *uid, int64_t timeout_ms
 void podwatch_accept(struct podwatch *w, const struct pod *p)
 {
 	pthread_mutex_lock(&w->lock);
-	put(&w->accepted, p->name, p)->silent_since = 0;
+	podtable_put(&w->accepted, p->name, p)->silent_since = 0;
 	pthread_mutex_unlock(&w->lock);
 }
 
 bool podwatch_is_same(struct podwatch *w, const struct pod *p)
 {
-	const struct entry *n;
+	const struct podentry *n;
 	bool same;
 
 	pthread_mutex_lock(&w->lock);
-	n = *place(&w->accepted, p->name);
+	n = podtable_find(&w->accepted, p->name);
 	same = !n || (strcmp(n->pod.uid, p->uid) == 0 && n->pod.restarts == p->restarts);
 	pthread_mutex_unlock(&w->lock);
 	return same;
@@ -426,10 +315,10 @@ bool podwatch_is_same(struct podwatch *w, const struct pod *p)
 int64_t podwatch_silent_ms(struct podwatch *w, const char *name)
 {
 	int64_t now = clock_mono_ms(), ms = 0;
-	struct entry *n;
+	struct podentry *n;
 
 	pthread_mutex_lock(&w->lock);
-	n = *place(&w->accepted, name);
+	n = podtable_find(&w->accepted, name);
 	if (n && !n->silent_since)
 		n->silent_since = now;
 	if (n)
@@ -440,12 +329,8 @@ int64_t podwatch_silent_ms(struct podwatch *w, const char *name)
 
 void podwatch_forget(struct podwatch *w, const char *name)
 {
-	struct entry **p;
-
 	pthread_mutex_lock(&w->lock);
-	p = place(&w->accepted, name);
-	if (*p)
-		entry_remove(p);
+	podtable_remove(&w->accepted, name);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -499,8 +384,8 @@ void podwatch_stop(struct podwatch *w)
 	if (!w)
 		return;
 	kube_follow_stop(w->follow);
-	table_clear(&w->pods);
-	table_clear(&w->accepted);
+	podtable_clear(&w->pods);
+	podtable_clear(&w->accepted);
 	pthread_cond_destroy(&w->changed);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
