@@ -32,6 +32,7 @@ struct going {
 	pthread_cond_t changed;
 	bool is_listed; /* in the list that is being read */
 	bool is_gone;
+	struct err trouble; /* the last one */
 };
 
 static void on_begin(void *arg)
@@ -68,8 +69,11 @@ static void on_listed(void *arg)
 /* It goes on trying; the time that is left decides. */
 static void on_trouble(void *arg, const struct err *why)
 {
-	(void)arg;
-	(void)why;
+	struct going *g = arg;
+
+	pthread_mutex_lock(&g->lock);
+	g->trouble = *why;
+	pthread_mutex_unlock(&g->lock);
 }
 
 static bool await(struct going *g)
@@ -111,6 +115,7 @@ static int await_gone(struct kube *k, const char *name, struct err *e)
 		k->api, "persistentvolumeclaims?fieldSelector=metadata.name%%3D%s", name);
 	struct kube_follow *f = NULL;
 	struct going g;
+	bool gone;
 	int rc;
 
 	going_init(&g);
@@ -118,15 +123,16 @@ static int await_gone(struct kube *k, const char *name, struct err *e)
 		&(struct kube_follow_args){
 			.api = k->api, .path = path, .ev = &events, .arg = &g},
 		&f, e);
-	if (rc == 0 && !await(&g))
-		rc = err_set(e, ERR_TIMEOUT,
-			     "the volume of the sandbox (claim %s) is not gone after "
-			     "%d s; does a pod use it?",
-			     name, GONE_S);
+	gone = rc == 0 && await(&g);
 	kube_follow_stop(f);
 	pthread_cond_destroy(&g.changed);
 	pthread_mutex_destroy(&g.lock);
-	return rc;
+	if (rc < 0 || gone)
+		return rc;
+	return err_set(e, ERR_TIMEOUT,
+		       "the volume of the sandbox (claim %s) is not gone after %d s: %s",
+		       name, GONE_S,
+		       g.trouble.kind != ERR_NONE ? g.trouble.msg : "does a pod use it?");
 }
 
 /* ---- remove, make */
