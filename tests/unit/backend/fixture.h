@@ -231,8 +231,8 @@ static inline void fixture_init(struct fixture *f, const char *network)
 {
 	const char *top = getenv("TEST_DATA_DIR");
 	struct err e = ERR_INIT;
-	AUTO_CLOSE int lock = -1;
 	char *agent, *dir, instance[9];
+	int lock, rc;
 
 	memset(f, 0, sizeof *f);
 	if (!top || !*top)
@@ -252,7 +252,9 @@ static inline void fixture_init(struct fixture *f, const char *network)
 	free(agent);
 	f->ops = backend_find("local");
 	assert_non_null(f->ops);
-	if (fixture_open(f, &e) < 0)
+	rc = fixture_open(f, &e);
+	close(lock); /* also when it failed: the next one waits for it */
+	if (rc < 0)
 		fail_msg("open: %s", e.msg);
 }
 
