@@ -304,7 +304,7 @@ test("make docker-run is the same in the foreground, until it is interrupted", a
 	for (const s of [child.stdout, child.stderr]) s.on("data", (d) => (words += d));
 	const ended = once(child, "exit");
 	try {
-		await until("the engine's container", 120000, () => {
+		await until("the engine's container", 600000, () => {
 			if (child.exitCode !== null) throw new Error(words);
 			return inspect(`${name}-engine`).State.Running;
 		});
