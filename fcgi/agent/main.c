@@ -269,9 +269,8 @@ static int init_main(struct agent *a, int listen_fd)
 	return 128 + SIGTERM;
 }
 
-/* The first two are for the commands of user 1000, as in an image; /tmp is everybody's.
- */
-static void own_volumes(void)
+/* The first two are for the commands of user 1000, whatever image this is. */
+static void own_folders(void)
 {
 	volume_give("/workspace", 1000, 0755);
 	volume_give("/artifacts", 1000, 0755);
@@ -280,8 +279,8 @@ static void own_volumes(void)
 
 static int usage(void)
 {
-	fputs("usage: mcp-sandboxd-agent init (--listen-fd N | --socket PATH)\n"
-	      "       mcp-sandboxd-agent init --socket PATH --own-volumes\n"
+	fputs("usage: mcp-sandboxd-agent init (--listen-fd N | --socket PATH) "
+	      "[--own-folders]\n"
 	      "       mcp-sandboxd-agent (connect | quiet) --socket PATH\n",
 	      stderr);
 	return 2;
@@ -301,8 +300,8 @@ int main(int argc, char **argv)
 	int fd = -1;
 
 	if (argc == 5 && strcmp(argv[1], "init") == 0 &&
-	    strcmp(argv[4], "--own-volumes") == 0)
-		own_volumes();
+	    strcmp(argv[4], "--own-folders") == 0)
+		own_folders();
 	else if (argc != 4)
 		return usage();
 	if (strcmp(argv[1], "connect") == 0 && strcmp(argv[2], "--socket") == 0)

@@ -23,8 +23,11 @@ struct user {
 	size_t ngroups;
 };
 
-/* 0, or -1 with errno: ENOENT when passwd does not know the uid. Root is known
- * even without a file. */
+/*
+ * 0, or -1 with errno. A uid that passwd does not name is taken as a number, as Docker
+ * does: an image needs no user for our sake. It is `sandbox` then, at home in
+ * /workspace, in the group of the same number.
+ */
 int users_find(uid_t uid, const char *passwd_path, const char *group_path,
 	       struct user *ret);
 

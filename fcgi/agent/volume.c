@@ -40,9 +40,11 @@ static bool is_empty(int fd)
 
 void volume_give(const char *path, uid_t uid, mode_t mode)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	AUTO_CLOSE int fd = -1;
 	struct stat st;
 
+	(void)mkdir(path, 0755); /* whether it is there is seen next */
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == 0 && is_empty(fd) &&
 	    fchmod(fd, mode) == 0 && fchown(fd, uid, uid) < 0)
 		(void)fchmod(fd, st.st_mode & 07777);

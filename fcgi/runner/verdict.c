@@ -42,8 +42,8 @@ static void spawn_reason(const struct verdict_input *in, char *reason)
 		return;
 	case AP_STAGE_USER:
 		snprintf(reason, VERDICT_REASON_MAX,
-			 "the sandbox could not become the user of the command (%s); the "
-			 "image needs a user with uid 1000",
+			 "the sandbox could not become the user of the command (%s); "
+			 "its /etc/passwd cannot be read, or its policy forbids it",
 			 why);
 		return;
 	case AP_STAGE_LIMIT:

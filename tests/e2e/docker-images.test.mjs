@@ -91,6 +91,17 @@ test("a Dockerfile copies from its folder, without what .dockerignore names", as
 	await ask(engine.socket, "DELETE", `/images/${image}`);
 });
 
+test("an image that knows nothing of us has its user and its folders all the same", async () => {
+	const image = await engine.tiny("mcp-bare", { bare: true });
+	for (const more of [{}, { SANDBOX_READ_ONLY: "true" }])
+		await withServer({ SANDBOX_IMAGE: image, ...more }, async (s, c) => {
+			const { final } = await run(c, "bare", ["id -u; pwd; echo $HOME; echo kept >here; cat here >/artifacts/there; cat here"]);
+			assert.equal(final.commands[0].stdout, "1000\n/workspace\n/workspace\nkept\n", JSON.stringify(final));
+			assert.deepEqual(final.artifacts.map((a) => a.path), ["there"]);
+		});
+	await ask(engine.socket, "DELETE", `/images/${image}`);
+});
+
 test("a Dockerfile that fails is said in its own words, and the server goes on asking", async () => {
 	const file = dockerfile(`FROM ${tiny}\nRUN exit 7\n`);
 	const words = await refusal({ SANDBOX_IMAGE: "mcp-test-bad:1", SANDBOX_DOCKERFILE_PATH: file }, /exit 7/, 30000);

@@ -160,8 +160,9 @@ export class Engine {
 		return ["nsenter", ["-t", String(this.dockerd()), "--net", ...args]];
 	}
 
-	// An image of some megabytes: the shell and a few programs of this machine.
-	async tiny(name = "mcp-tiny") {
+	// An image of some megabytes: the shell and a few programs of this machine. A bare one
+	// knows nothing of our user and our folders.
+	async tiny(name = "mcp-tiny", { bare } = {}) {
 		const dir = path.join(this.run, "tiny");
 		const programs = ["bash", "cat", "head", "id", "ls", "sha256sum", "sleep", "tr", "true"].map((p) => `/usr/bin/${p}`);
 		const libraries = String(execFileSync("ldd", programs)).match(/\/\S*lib\S*\.so\S*/g).map((l) => l.replace(/:$/, ""));
@@ -174,8 +175,9 @@ export class Engine {
 		fs.symlinkSync("bash", path.join(dir, "usr/bin/sh"));
 		for (const link of ["bin", "lib", "lib64"]) fs.symlinkSync(`usr/${link}`, path.join(dir, link));
 		fs.mkdirSync(path.join(dir, "etc"));
-		fs.writeFileSync(path.join(dir, "etc/passwd"), "root:x:0:0::/root:/bin/bash\nsandbox:x:1000:1000::/workspace:/bin/bash\n");
-		for (const owned of ["workspace", "artifacts", "tmp"]) {
+		if (!bare)
+			fs.writeFileSync(path.join(dir, "etc/passwd"), "root:x:0:0::/root:/bin/bash\nsandbox:x:1000:1000::/workspace:/bin/bash\n");
+		for (const owned of bare ? [] : ["workspace", "artifacts", "tmp"]) {
 			fs.mkdirSync(path.join(dir, owned));
 			fs.chownSync(path.join(dir, owned), 1000, 1000);
 		}

@@ -134,12 +134,13 @@ static json_t *host_config(const struct docker *d, const struct sandbox_spec *sp
 
 json_t *container_body(const struct docker *d, const struct sandbox_spec *spec)
 {
-	json_t *body = json_must(json_pack(
-		"{s:s,s:s,s:s,s:s,s:[s],s:[s,s,s],s:o,s:o,s:{s:[s]},s:s}", "Image",
-		d->image, "User", "0", "WorkingDir", "/", "Hostname", spec->name,
-		"Entrypoint", DOCKER_AGENT, "Cmd", "init", "--socket", DOCKER_SOCKET,
-		"Labels", labels_of(d, spec), "HostConfig", host_config(d, spec),
-		"Healthcheck", "Test", "NONE", "StopSignal", "SIGTERM"));
+	json_t *body = json_must(
+		json_pack("{s:s,s:s,s:s,s:s,s:[s],s:[s,s,s,s],s:o,s:o,s:{s:[s]},s:s}",
+			  "Image", d->image, "User", "0", "WorkingDir", "/", "Hostname",
+			  spec->name, "Entrypoint", DOCKER_AGENT, "Cmd", "init",
+			  "--socket", DOCKER_SOCKET, "--own-folders", "Labels",
+			  labels_of(d, spec), "HostConfig", host_config(d, spec),
+			  "Healthcheck", "Test", "NONE", "StopSignal", "SIGTERM"));
 
 	/* Without names they go with the container. */
 	if (d->conf->read_only)

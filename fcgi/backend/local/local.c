@@ -159,10 +159,11 @@ static int local_remove(struct backend *b, const char *name, bool *ret_existed,
 static int write_config(const struct local *l, const struct sandbox_spec *spec,
 			const char *dir, struct err *e)
 {
-	static const char *const passed[] = {OCI_AGENT, "init", "--listen-fd", "3", NULL};
+	static const char *const passed[] = {OCI_AGENT, "init",          "--listen-fd",
+					     "3",       "--own-folders", NULL};
 	static const char own_socket[] = OCI_SOCKET_DIR "/" AGENT_SOCKET;
-	static const char *const own[] = {OCI_AGENT, "init", "--socket", own_socket,
-					  NULL};
+	static const char *const own[] = {OCI_AGENT,  "init",          "--socket",
+					  own_socket, "--own-folders", NULL};
 	bool gvisor = runtime_is_gvisor(l->runtime);
 	AUTO_FREE char *folder = agent_folder(l, spec->name);
 	AUTO_FREE char *tmp = xasprintf("%s/tmp", dir);

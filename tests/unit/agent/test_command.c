@@ -53,7 +53,6 @@ static void each_stage_of_a_failed_start_is_named(void **state)
 		{{.argv = yes, .cwd = "/root/locked", .uid = 65534},
 		 AP_STAGE_CWD,
 		 EACCES},
-		{{.argv = yes, .uid = 31337}, AP_STAGE_USER, ENOENT},
 	};
 
 	(void)state;
@@ -161,6 +160,21 @@ static void another_user_has_its_groups_and_nothing_more(void **state)
 	r = run(&s);
 	assert_exited(&r, 0);
 	assert_string_equal(r.out[0], "65534\n65534\nCapEff:\t0000000000000000\n");
+	result_free(&r);
+}
+
+static void a_user_that_the_image_does_not_name_is_a_number(void **state)
+{
+	const char *argv[] = {"sh", "-c", "id -u; id -g; id -G; echo $HOME $USER", NULL};
+	struct command_spec s = {.argv = argv, .uid = 31337, .cwd = "/tmp"};
+	struct result r;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	r = run(&s);
+	assert_exited(&r, 0);
+	assert_string_equal(r.out[0], "31337\n31337\n31337\n/workspace sandbox\n");
 	result_free(&r);
 }
 
@@ -526,6 +540,7 @@ int main(void)
 		cmocka_unit_test(a_command_starts_clean),
 		cmocka_unit_test(for_memory_a_command_is_killed_before_the_agent),
 		cmocka_unit_test(another_user_has_its_groups_and_nothing_more),
+		cmocka_unit_test(a_user_that_the_image_does_not_name_is_a_number),
 		cmocka_unit_test(a_timeout_is_not_early_by_a_millisecond),
 		cmocka_unit_test(
 			the_limit_of_one_that_ended_is_not_that_of_the_next_with_its_pid),

@@ -373,7 +373,7 @@ static const char must[] =
 	"'arm64','kubernetes.io/os':'linux'},'containers':[{'name':'sandbox','image':"
 	"'mcp-sandbox:latest','command':['/.mcp-sandboxd/bin/agent','init','--socket',"
 	"'/.mcp-sandboxd/run/"
-	"socket','--own-volumes'],'securityContext':{'privileged':false,'runAsUser':"
+	"socket','--own-folders'],'securityContext':{'privileged':false,'runAsUser':"
 	"0,'runAsGroup':0,'runAsNonRoot':false,'allowPrivilegeEscalation':false,"
 	"'readOnlyRootFilesystem':false,'capabilities':{'drop':['ALL'],'add':['CHOWN',"
 	"'DAC_OVERRIDE','FOWNER','KILL','SETGID','SETUID']},'seccompProfile':{'type':"

@@ -369,7 +369,7 @@ static json_t *container_of_ours(const struct podspec *s, const struct podspec_a
 	return json_must(json_pack(
 		"{s:s,s:s,s:[s,s,s,s,s],s:s,s:o,s:{s:o},s:o,s:b,s:b}", "name",
 		s->conf->kube_container, "image", s->image, "command", PODSPEC_AGENT,
-		"init", "--socket", PODSPEC_SOCKET, "--own-volumes", "workingDir", "/",
+		"init", "--socket", PODSPEC_SOCKET, "--own-folders", "workingDir", "/",
 		"securityContext", security_of(s), "resources", "limits",
 		limits_of(s, a->spec), "volumeMounts", mounts(), "stdin", 0, "tty", 0));
 }
