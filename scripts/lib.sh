@@ -145,6 +145,6 @@ node_packages() {
 		flock 9 # two suites may start side by side
 		[ -e $dir/node_modules/.package-lock.json ] &&
 			[ ! $dir/package-lock.json -nt $dir/node_modules/.package-lock.json ] && exit
-		cd $dir && npm ci --no-progress --silent && touch node_modules/.package-lock.json
+		cd $dir && npm ci --no-progress --loglevel=error >/dev/null && touch node_modules/.package-lock.json
 	) 9<tests
 }
