@@ -60,10 +60,8 @@ static bool take_strings(struct ap_bytes *in, char **dst, size_t n)
 	return true;
 }
 
-static bool has_name(char *const *env, size_t n, const char *name)
+static bool has_name(char *const *env, size_t n, const char *name, size_t len)
 {
-	size_t len = strlen(name);
-
 	for (size_t i = 0; i < n; i++) {
 		if (strncmp(env[i], name, len) == 0 && env[i][len] == '=')
 			return true;
@@ -71,51 +69,82 @@ static bool has_name(char *const *env, size_t n, const char *name)
 	return false;
 }
 
-static const char *default_path(const struct user *u)
+struct variable {
+	const char *name, *value;
+};
+
+/* at: where their text goes, which has room for all. */
+static void add_missing(struct plan *p, size_t *n, char **at, const struct variable *v,
+			size_t nv)
 {
-	if (u->uid == 0)
-		return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-	return "/usr/local/bin:/usr/bin:/bin";
+	for (size_t i = 0; i < nv; i++) {
+		size_t name = strlen(v[i].name), value = strlen(v[i].value);
+
+		if (has_name(p->envp, *n, v[i].name, name))
+			continue;
+		p->envp[(*n)++] = *at;
+		memcpy(*at, v[i].name, name);
+		(*at)[name] = '=';
+		memcpy(*at + name + 1, v[i].value, value + 1);
+		*at += name + value + 2;
+	}
+}
+
+/* What the image, or a pod's template, gave the first process. */
+static void add_inherited(struct plan *p, size_t *n)
+{
+	for (char **e = environ; *e; e++) {
+		size_t len = strcspn(*e, "=");
+
+		if ((*e)[len] == '=' && !has_name(p->envp, *n, *e, len))
+			p->envp[(*n)++] = *e;
+	}
+}
+
+static size_t count_inherited(void)
+{
+	size_t n = 0;
+
+	while (environ[n])
+		n++;
+	return n;
+}
+
+static size_t room_of(const struct variable *v, size_t n)
+{
+	size_t room = 0;
+
+	for (size_t i = 0; i < n; i++)
+		room += strlen(v[i].name) + strlen(v[i].value) + 2;
+	return room;
 }
 
 /* What a login would have set, where the given environment does not say. */
 static bool add_base(struct plan *p)
 {
+	static const struct variable defaults[] = {
+		{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		{"LANG", "C.UTF-8"},
+	};
 	const struct user *u = &p->user;
-	const struct base {
-		const char *name, *value;
-	} base[BASE_MAX] = {
-		{"PATH", default_path(u)},
+	const struct variable own[] = {
 		{"HOME", u->home[0] ? u->home : "/"},
 		{"USER", u->name},
 		{"LOGNAME", u->name},
 		{"SHELL", u->shell[0] ? u->shell : "/bin/sh"},
-		{"LANG", "C.UTF-8"},
 	};
-	const struct base *missing[BASE_MAX];
-	size_t n = 0, left = 0, given = p->head.envc;
-	char *at;
-	int len;
+	enum { NOWN = sizeof(own) / sizeof(own[0]), NDEFAULTS = BASE_MAX - NOWN };
+	size_t n = p->head.envc;
+	char *at = malloc(room_of(own, NOWN) + room_of(defaults, NDEFAULTS));
 
-	for (size_t i = 0; i < BASE_MAX; i++) {
-		if (has_name(p->envp, given, base[i].name))
-			continue;
-		missing[n++] = &base[i];
-		left += strlen(base[i].name) + strlen(base[i].value) + sizeof("=");
-	}
-	p->envp[given + n] = NULL;
-	if (n == 0)
-		return true;
-	p->text = at = malloc(left);
-	for (size_t i = 0; at && i < n; i++) {
-		p->envp[given + i] = at;
-		len = snprintf(at, left, "%s=%s", missing[i]->name, missing[i]->value);
-		if (len < 0 || (size_t)len >= left)
-			abort(); /* cannot happen: left holds them all */
-		at += len + 1;
-		left -= (size_t)len + 1;
-	}
-	return at != NULL;
+	if (!at)
+		return false;
+	p->text = at;
+	add_missing(p, &n, &at, own, NOWN);
+	add_inherited(p, &n);
+	add_missing(p, &n, &at, defaults, NDEFAULTS);
+	p->envp[n] = NULL;
+	return true;
 }
 
 static int write_all(int fd, const uint8_t *p, size_t n)
@@ -179,7 +208,8 @@ bool plan_finish(struct plan *p)
 	if (!p->data)
 		return true;
 	p->argv = calloc((size_t)p->head.argc + 1, sizeof(*p->argv));
-	p->envp = calloc((size_t)p->head.envc + BASE_MAX + 1, sizeof(*p->envp));
+	p->envp = calloc((size_t)p->head.envc + BASE_MAX + count_inherited() + 1,
+			 sizeof(*p->envp));
 	if (!p->argv || !p->envp) {
 		fail(p, AP_STAGE_MEMORY, ENOMEM);
 		return true;

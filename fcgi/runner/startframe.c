@@ -11,49 +11,18 @@ enum {
 	STRINGS_MAX = AP_STRINGS_MAX,
 };
 
-/* What a login would have set; the run's own env comes after and wins. */
-struct base_var {
-	const char *key, *sandbox, *root;
-};
-static const struct base_var base_env[] = {
-	{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-	 "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-	{"HOME", "/home/sandbox", "/root"},
-	{"USER", "sandbox", "root"},
-	{"LOGNAME", "sandbox", "root"},
-	{"SHELL", "/bin/bash", "/bin/bash"},
-	{"LANG", "C.UTF-8", "C.UTF-8"},
-};
-enum { NBASE = sizeof(base_env) / sizeof(base_env[0]), UID_SANDBOX = 1000 };
+enum { UID_SANDBOX = 1000 };
 
 static void add_string(struct buf *b, const char *s)
 {
 	buf_add(b, s, strlen(s) + 1);
 }
 
-static bool env_has(char *const *env, const char *key)
-{
-	size_t n = strlen(key);
-
-	for (; env && *env; env++)
-		if (strncmp(*env, key, n) == 0 && (*env)[n] == '=')
-			return true;
-	return false;
-}
-
-static uint32_t add_env(struct buf *b, const struct run *run,
-			const struct command_spec *c)
+/* The agent adds what a login would have set: it knows the image's users. */
+static uint32_t add_env(struct buf *b, const struct command_spec *c)
 {
 	uint32_t n = 0;
 
-	for (size_t i = 0; i < NBASE; i++) {
-		if (env_has(c->env, base_env[i].key))
-			continue;
-		buf_printf(b, "%s=%s", base_env[i].key,
-			   run->spec.as_root ? base_env[i].root : base_env[i].sandbox);
-		buf_add(b, "", 1);
-		n++;
-	}
 	for (char *const *e = c->env; e && *e; e++, n++)
 		add_string(b, *e);
 	return n;
@@ -102,7 +71,7 @@ void startframe_send(struct agentconn *conn, const struct run *run, size_t index
 	memcpy(s->id.run, run->id, sizeof(s->id.run));
 	s->id.index = (uint32_t)index;
 	s->argc = add_argv(&strings, c, script);
-	s->envc = add_env(&strings, run, c);
+	s->envc = add_env(&strings, c);
 	s->flags = (script ? (uint32_t)AP_START_SCRIPT : 0) |
 		   (c->input ? (uint32_t)AP_START_STDIN : 0);
 	s->uid = run->spec.as_root ? 0 : UID_SANDBOX;

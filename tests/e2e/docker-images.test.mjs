@@ -44,9 +44,9 @@ test("a missing image is built once, and every run that waits sees how", async (
 		await api("DELETE", `/images/${image}`);
 		await ask(engine.socket, "POST", "/build/prune?all=1");
 		const seen = [];
-		const all = await Promise.all(["a", "b", "c"].map((id) => run(c, id, ["echo up"])));
+		const all = await Promise.all(["a", "b", "c"].map((id) => run(c, id, ["echo up $BUILT"])));
 		for (const r of all) {
-			assert.equal(r.final.commands[0].stdout, "up\n");
+			assert.equal(r.final.commands[0].stdout, "up yes\n"); // the image's ENV reaches commands
 			const words = await progress(s, r.run_id);
 			seen.push(words[0]); // one that comes a moment later begins with a later line
 			assert.ok(words.some((w) => /Step 3\/3/.test(w)), words.join("\n"));
@@ -132,7 +132,7 @@ test("a missing image is pulled from its registry, once, and a removed one again
 			assert.equal((await run(c, "first", ["echo up"])).final.commands[0].stdout, "up\n");
 			await c.callTool({ name: "delete_sandbox", arguments: { identifier: "first" } });
 			await api("DELETE", `/images/${image}`);
-			const all = await Promise.all(["a", "b"].map((id) => run(c, id, ["echo up"])));
+			const all = await Promise.all(["a", "b"].map((id) => run(c, id, ["echo up $BUILT"])));
 			for (const r of all) {
 				const words = await progress(s, r.run_id);
 				assert.ok(words.some((w) => /Pull complete|Status: Downloaded/.test(w)), words.join("\n"));

@@ -37,7 +37,7 @@ static const char masked[] =
 static const char readonly[] = "[\"/proc/bus\",\"/proc/fs\",\"/proc/irq\",\"/proc/sys\","
 			       "\"/proc/sysrq-trigger\"]";
 
-/* The agent's own environment; commands get theirs with each start. */
+/* What commands have when they say nothing else, and the agent itself. */
 static const char env[] =
 	"[\"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\","
 	"\"HOME=/root\",\"LANG=C.UTF-8\"]";

@@ -101,9 +101,11 @@ static void the_environment_is_real_and_exact(void **state)
 	(void)state;
 	assert_exited(&r, 0);
 	assert_memory_equal(r.out[0], want, sizeof(want) - 1);
+	assert_non_null(memmem(r.out[0], r.len[0], "\0OF_IMAGE=its own\0", 18));
+	assert_null(memmem(r.out[0], r.len[0], "this", 4));
 	assert_non_null(memmem(r.out[0], r.len[0], "LANG=C.UTF-8", 13));
 	assert_non_null(memmem(r.out[0], r.len[0], "USER=root", 10));
-	assert_non_null(memmem(r.out[0], r.len[0], "\0PATH=/usr/local/sbin:", 22));
+	assert_non_null(memmem(r.out[0], r.len[0], "\0PATH=/opt/image/bin:", 21));
 	assert_null(memmem(r.out[0], r.len[0], "HOME=/root", 10));
 	result_free(&r);
 }
@@ -529,6 +531,16 @@ static void nothing_is_left_of_all_that(void **state)
 	await_output("ps -eo stat= | grep -c Z; ls /proc/1/fd | wc -l", "0\n15\n");
 }
 
+/* As an image's ENV has it for the first process. */
+static int start_in_an_image(void **state)
+{
+	if (setenv("PATH", "/opt/image/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1) < 0 ||
+	    setenv("OF_IMAGE", "its own", 1) < 0 || setenv("A", "not this", 1) < 0 ||
+	    setenv("USER", "nor this", 1) < 0)
+		return -1;
+	return agent_start(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,5 +572,5 @@ int main(void)
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, agent_start, agent_stop);
+	return cmocka_run_group_tests(tests, start_in_an_image, agent_stop);
 }
