@@ -51,8 +51,10 @@ bool docker_is_name(const char *name)
 static int find(struct docker *d, const char *name, struct container *ret,
 		bool *ret_there, struct err *e)
 {
-	if (!docker_is_name(name))
-		return err_set(e, ERR_INVALID, "not the name of a sandbox");
+	if (!docker_is_name(name)) {
+		err_set(e, ERR_INVALID, "not the name of a sandbox");
+		return -1;
+	}
 	*ret_there = container_find(d, name, ret, e) == 0;
 	if (*ret_there)
 		return 0;
