@@ -142,7 +142,8 @@ class Proxy {
 			const b = net.connect({ host: to.hostname, port: to.port, allowHalfOpen: true });
 			for (const [x, y] of [[a, b], [b, a]]) {
 				p.sockets.add(x);
-				x.on("error", () => y.destroy()).on("close", () => p.sockets.delete(x)).pipe(y);
+				// One that is reset while nobody reads it may never tell of its end.
+				x.unref().on("error", () => y.destroy()).on("close", () => p.sockets.delete(x)).pipe(y);
 			}
 		}).listen(0, "127.0.0.1");
 		await once(p.listener, "listening");
