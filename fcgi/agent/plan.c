@@ -90,13 +90,17 @@ static void add_missing(struct plan *p, size_t *n, char **at, const struct varia
 	}
 }
 
-/* What the image, or a pod's template, gave the first process. */
+/* What the image, or a pod's template, gave the first process, and no cluster's inside.
+ */
 static void add_inherited(struct plan *p, size_t *n)
 {
+	static const char of_cluster[] = "KUBERNETES_"; /* addresses, added to each pod */
+
 	for (char **e = environ; *e; e++) {
 		size_t len = strcspn(*e, "=");
 
-		if ((*e)[len] == '=' && !has_name(p->envp, *n, *e, len))
+		if ((*e)[len] == '=' && !has_name(p->envp, *n, *e, len) &&
+		    strncmp(*e, of_cluster, sizeof(of_cluster) - 1) != 0)
 			p->envp[(*n)++] = *e;
 	}
 }

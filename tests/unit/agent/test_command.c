@@ -534,7 +534,8 @@ static void nothing_is_left_of_all_that(void **state)
 /* As an image's ENV has it for the first process. */
 static int start_in_an_image(void **state)
 {
-	if (setenv("PATH", "/opt/image/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1) < 0 ||
+	if (setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1, not this", 1) < 0 ||
+	    setenv("PATH", "/opt/image/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1) < 0 ||
 	    setenv("OF_IMAGE", "its own", 1) < 0 || setenv("A", "not this", 1) < 0 ||
 	    setenv("USER", "nor this", 1) < 0)
 		return -1;
