@@ -139,6 +139,16 @@ static const struct {
 	{no_firewall, "needs `nft`: install the package nftables"},
 };
 
+/* TSan has a thread of its own; only a process without one leaves its user namespace. */
+static bool can_be_made(size_t i)
+{
+#ifdef __SANITIZE_THREAD__
+	return machines[i].make != no_user_namespaces;
+#else
+	return machines[i].make;
+#endif
+}
+
 /* The exit code: 0 refused in those words, 1 not made, 2 opened, 3 other words. */
 static int try_machine(size_t i)
 {
@@ -161,8 +171,11 @@ static void what_a_machine_lacks_is_said_at_the_start(void **state)
 	(void)state;
 	f.ops->close(MOVE(f.b));
 	for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
-		pid_t pid = fork();
+		pid_t pid;
 
+		if (!can_be_made(i))
+			continue;
+		pid = fork();
 		if (pid == 0)
 			_exit(try_machine(i));
 		assert_int_equal(waitpid(pid, &status, 0), pid);
