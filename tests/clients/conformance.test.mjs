@@ -19,10 +19,11 @@ let server, runtime;
 
 before(async () => {
 	// The scenarios expect a task at once; one wants a tool with a mirrored argument.
-	// A run of protocol_error_job cannot begin: its sandbox is never made.
+	// A run of protocol_error_job cannot begin: its sandbox is never made. It takes a
+	// while to fail: what has ended before it is answered is told as it is, not as a task.
 	runtime = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "conformance-runtime-")), "runc");
 	fs.writeFileSync(runtime, `#!/bin/sh
-case "$*" in *mcp-sbx-*cannot-begin*) echo "this one is never made" >&2; exit 1 ;; esac
+case "$*" in *mcp-sbx-*cannot-begin*) sleep 2; echo "this one is never made" >&2; exit 1 ;; esac
 exec ${execFileSync("sh", ["-c", "command -v runc"], { encoding: "utf8" }).trim()} "$@"
 `, { mode: 0o755 });
 	if (!old) server = await Server.start({ AWAIT_TASK_AFTER_MS: "0", MIRROR_IDENTIFIER: "true", OCI_RUNTIME: runtime });
