@@ -306,9 +306,9 @@ test("a right that is missing is named at the start", async () => {
 
 test("a node that is lost is named, and the sandbox begins anew elsewhere or later", async () => {
 	await run(client, "lost", ["true"]);
-	const id = await background("lost", "echo on; sleep 300");
+	const id = await background("lost", "echo on; sleep 900");
 	cluster.program("stop", "kubelet");
-	const final = await server.ended(id, 120000).finally(() => cluster.program("start", "kubelet"));
+	const final = await server.ended(id, 400000).finally(() => cluster.program("start", "kubelet"));
 	assert.equal(final.state, "failed");
 	assert.match(final.error, /its node n1|NoExecute taint/);
 	await cluster.nodeReady();
